@@ -1,1 +1,1 @@
-"""Benchmark zarrlite, its peers and a hand-written limit on the same files in one run; see README.md."""
+"""Benchmark zarrlite, its peers and a hand-written baseline (`limit`) on the same files in one run; see README.md."""

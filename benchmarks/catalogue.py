@@ -15,13 +15,13 @@ from benchmarks.workspace import Workspace
 
 KINDS = ("plain", "pad", "parts", "draft")
 CODECS = ("zstd", "raw")
-RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goal and lead of small random reads
+RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goal and lead for random elements and inner chunks
 PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner chunk"
 
 
 @dataclass(frozen=True)
 class Extended(Workload):
-    """A workload on shards of every kind that zarrlite has: plain, with `pad`, in parts, of the draft's transformer."""
+    """A workload on each kind of shard: plain, with `pad`, split by `concat-parts`, and in the draft's transformer."""
 
     reference = "plain"
     inner: tuple[Workload, ...] = ()  # one workload for each of KINDS
@@ -61,7 +61,7 @@ class Extended(Workload):
         return self._workload(entrant).operations(space, "zarrlite")
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return contestant.atomic and entrant != "parts"  # each part is renamed atomically, but not all of them at once
+        return contestant.atomic and entrant != "parts"  # each part is replaced atomically, but not the whole shard
 
 
 def catalogue(scale: Scale) -> Iterator[Workload]:

@@ -1,10 +1,10 @@
 """`python -m benchmarks.chart [RESULTS.json]`: draw the chart of the README.
 
-It shows how many times faster than zarr-python each library does everyday tasks.
+It shows how many times faster than zarr-python each library performs everyday tasks.
 
 Rules
 - Every figure comes from the results of one run, and the title names the version of zarr-python in that run.
-- A task has a bar for each library that can do it, on a logarithmic axis. A bar to the left of 1 is slower.
+- A task has a bar for each library that supports it, on a logarithmic axis. A bar to the left of 1 means slower.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STYLE = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold;font-size:1
 
 
 def speedups(results: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return for each task, and each library that can do it, how many times faster than zarr-python it is."""
+    """Return, for each task and each library that supports it, the library's speedup over zarr-python."""
     workloads = {workload["name"]: workload["ratios"] for workload in results["workloads"]}
     return {
         name: {
@@ -89,7 +89,7 @@ def to_svg(results: dict[str, Any]) -> str:
 
 
 def _bar(one: float, end: float, top: float, library: str, ratio: float) -> str:
-    """Return the bar of a library; that of zarrlite has its figure beside it."""
+    """Return the bar of a library. The bar of zarrlite is labelled with its ratio."""
     text = f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
     start, width = min(one, end), max(1, abs(end - one))
     bar = (

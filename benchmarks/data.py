@@ -1,9 +1,9 @@
-"""The data that is read and written: the image, its layouts as Zarr v3 documents, and the scales of a run.
+"""The data that is read and written: the image, its layouts as Zarr v3 documents, and the scales (sizes) of runs.
 
 Rules
 - Every contestant gets the same document and the same bytes.
-- The image is smooth with noise; zstd at level 1 compresses it to a half or a third, and the report states the ratio.
-- The zstd level is 1: at a slower level, the cost of the compressor would hide the cost of a library.
+- The image is smooth, with noise. zstd at level 1 compresses it to a half or a third; the report states the ratio.
+- The zstd level is 1, because at a slower level the cost of compression would hide the differences between libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import zstandard
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, int]
 LEVEL = 1  # zstd compression level
-PAD = 110  # bytes; the padding before a shard, as large as a TIFF header
+PAD = 110  # bytes; padding before a shard, about as large as a TIFF header
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": LEVEL, "checksum": False}}
 CRC32C = {"name": "crc32c"}
@@ -27,26 +27,26 @@ CHAINS: dict[str, list[Any]] = {"raw": [BYTES], "zstd": [BYTES, ZSTD, CRC32C]}
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes and numbers of a run."""
+    """The sizes and counts of a run."""
 
     name: str
     shape: Shape
-    chunks: dict[str, Shape]  # chunk shapes by the name of their size
-    grids: dict[str, Shape]  # inner chunks in a shard along each axis, by the name of the chunks' size
-    points: int  # single elements that are read
-    slow_points: int  # single elements to read where each takes a large chunk or opens the array
-    nodes: int  # arrays in the group that is listed
-    patches: int  # inner chunks that are replaced one by one
+    chunks: dict[str, Shape]  # name of a chunk size, such as "64K" -> chunk shape
+    grids: dict[str, Shape]  # name of a chunk size -> number of inner chunks in a shard along each axis
+    points: int  # number of single elements to read
+    slow_points: int  # number of single elements to read if each read needs a large chunk or opens the array
+    nodes: int  # number of arrays in the group to be listed
+    patches: int  # number of inner chunks to replace, one by one
     rounds: int  # minimum number of turns for each contestant
-    passes: int  # maximum number of passes over all workloads; later ones repeat those whose turns differ
-    settle: float  # seconds; rounds are added until the fastest contestant has worked this long
-    processes: int  # rounds of workloads that measure separate, large processes
+    passes: int  # maximum number of passes over all workloads; later ones repeat those that are not `settled`
+    settle: float  # seconds; rounds are added until the fastest contestant has run for this long
+    processes: int  # maximum number of rounds for workloads that measure the memory of separate processes
     budget: float  # seconds; a contestant that is far slower than the fastest stops after this time
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
 FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 3, 3, 1.2, 2, 8.0)
-# shards of 64K chunks have half the edge length: otherwise there would be fewer shards than threads
+# shards of 64K chunks contain 16 x 16 chunks here, because 32 x 32 would leave fewer shards than threads
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 1, 0.05, 1, 0.5)
 TINY = Scale(
     "tiny",
@@ -59,12 +59,12 @@ TINY = Scale(
 
 @dataclass(frozen=True)
 class Layout:
-    """The form of an array in a store."""
+    """How an array is stored."""
 
     shape: Shape
     chunk: Shape  # shape of the innermost chunks
     codec: str  # "raw" or "zstd"
-    grid: Shape | None = None  # inner chunks in a shard along each axis; None without shards
+    grid: Shape | None = None  # number of inner chunks in a shard along each axis; None without shards
     kind: str = "plain"  # "plain", or a shard with padding ("pad"), in parts ("parts") or of the draft ("draft")
 
     @property
@@ -82,7 +82,7 @@ class Layout:
         return replace(self, kind=kind)
 
     def alone(self) -> Layout:
-        """Return the layout of an array with one shard."""
+        """Return the same layout for an array of a single shard."""
         return replace(self, shape=self.outer)
 
     def document(self) -> dict[str, Any]:
@@ -131,17 +131,17 @@ def _extension(name: str, **configuration: Any) -> dict[str, Any]:
 
 
 def layout(scale: Scale, size: str, codec: str) -> Layout:
-    """Return the layout with chunks of a size, each under its own key."""
+    """Return a layout with chunks of the size that `size` names, each stored under its own key."""
     return Layout(scale.shape, scale.chunks[size], codec)
 
 
 def sharded(scale: Scale, size: str, codec: str) -> Layout:
-    """Return the layout with inner chunks of a size in shards."""
+    """Return a layout with shards of inner chunks of the size that `size` names."""
     return Layout(scale.shape, scale.chunks[size], codec, scale.grids[size])
 
 
 def image(shape: Shape) -> Array:
-    """Generate a 16-bit image: hills and valleys of a few thousand pixels, with the noise of a camera."""
+    """Generate a 16-bit image: hills and valleys a few thousand pixels wide, with noise like that of a camera."""
     random = np.random.default_rng(20220218)
     out = np.empty(shape, "<u2")
     x = np.arange(shape[1], dtype="f4") / 1500
@@ -155,7 +155,7 @@ def image(shape: Shape) -> Array:
 
 
 def ratio(data: Array, chunk: Shape, samples: int = 32) -> float:
-    """Return the compression ratio of zstd for chunks of this shape, estimated from about this many samples."""
+    """Return the compression ratio of zstd for chunks of this shape, estimated from about `samples` chunks."""
     (h, w), compressor = chunk, zstandard.ZstdCompressor(level=LEVEL)
     corners = [(i, j) for i in range(0, data.shape[0], h) for j in range(0, data.shape[1], w)]
     corners = corners[:: max(1, len(corners) // samples)]

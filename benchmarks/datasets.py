@@ -1,6 +1,6 @@
-"""Datasets of xarray, opened and read with the engines of zarrlite and of zarr-python.
+"""xarray datasets, opened and read with the engines of zarrlite and zarr-python.
 
-A dataset is the image with a coordinate for each dimension. Its metadata is consolidated, which both engines use.
+A dataset consists of the image and a coordinate for each dimension. Both engines use its consolidated metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.workspace import Workspace
 
 
 def dataset_files(space: Workspace, layout: Layout) -> dict[str, bytes]:
-    """Return the keys and values of a dataset whose variable `image` has a layout."""
+    """Return the keys and values of a dataset whose variable `image` is stored in this layout."""
     names = ("y", "x")
     documents = {"image": {**layout.document(), "dimension_names": names}}
     values = {f"image/{key}": value for key, value in space.files(layout).items()}
@@ -36,7 +36,7 @@ def dataset_files(space: Workspace, layout: Layout) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class OpenDataset(Workload):
-    """Open a dataset; its coordinates are read, since xarray makes indices of them."""
+    """Open a dataset. This reads its coordinates, because xarray builds indexes from them."""
 
     layout: Layout
     reference = "zarr-python"
@@ -46,7 +46,7 @@ class OpenDataset(Workload):
         return "zarr-python", "zarrlite"
 
     def dataset(self, space: Any) -> Any:
-        """Return the place of the dataset."""
+        """Return the location of the dataset."""
         return space.dataset(self.layout)
 
     def prepare(self, space: Workspace, contestant: Contestant, entrant: str) -> Run:

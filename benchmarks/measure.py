@@ -1,19 +1,19 @@
-"""Measuring a workload: contestants take turns, and the minimum of all rounds counts.
+"""Measure a workload: contestants take turns, and the result of each is its minimum over all rounds.
 
 Rules
-- In every round each contestant has one turn; the order rotates from round to round.
-- The result of each contestant's first turn is compared with the expected one. Its time counts too: a slow turn
-  cannot spoil a minimum.
-- Before every turn, pending writes are flushed to disk. Files are emptied between rounds, not between turns. Otherwise
-  both would slow down the next contestant.
-- Before full reads and writes, freed memory is returned to the system if the C library can do that: new memory costs
-  more than the copy into it, and a contestant would profit from the memory that the previous one freed.
-- Rounds continue until there are enough and the fastest contestant has worked for a while: short turns are easily
-  disturbed.
-- If a contestant near the fastest reached its best time only once, there are more rounds in a later pass: a time
-  that was reached twice is reproducible, and disturbances of a machine last for minutes.
-- A contestant that has had two turns, has used up its time and is more than three times slower than the fastest has no
-  further turns.
+- In every round, each contestant has one turn. The order rotates from round to round.
+- The data that each contestant's first turn returns or stores is checked. The time of that turn counts too, because a
+  slow turn cannot spoil a minimum.
+- Pending writes are flushed to disk before every turn, and files are emptied between rounds, not between turns, so
+  that neither slows down the next contestant.
+- Before full reads and writes, freed memory is returned to the system if the C library supports that. New memory costs
+  more than copying into it, so a contestant would otherwise profit from the memory that the previous one freed.
+- Rounds continue until there are enough of them and the fastest contestant has run for long enough, because short
+  turns are easily disturbed.
+- If a contestant close to the fastest reached its best time only once, a later pass adds rounds: a time that was
+  reached twice is reproducible, and disturbances of a machine last for minutes.
+- A contestant that has had two turns, has used up its time and is more than three times slower than the fastest gets
+  no further turns.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from benchmarks.workspace import Workspace
 
 FAR_BEHIND = 3.0  # multiple of the fastest time; slower contestants stop when their time is used up
 MIN_TURNS = 2  # turns; a contestant never stops earlier, since a single turn may have been disturbed
-MAX_ROUNDS = 8  # multiple of the requested rounds; more are never added in one pass
-CONTENDER = 1.5  # multiple of the fastest time; the best time of faster contestants must be reproduced
+MAX_ROUNDS = 8  # multiple of the requested rounds; maximum in one pass
+CONTENDER = 1.5  # multiple of the fastest time; contestants below it must reproduce their best time
 SAME = 1.02  # ratio; two turns whose times differ by less count as equal
 
 Progress = Callable[[str], None]
@@ -45,11 +45,11 @@ Progress = Callable[[str], None]
 class Entry:
     """The turns of a contestant in a workload."""
 
-    times: list[float] = field(default_factory=list)  # seconds (or MiB) of one operation, for each turn
-    status: str = "ok"  # or the reason for no time: "-" (unsupported), "absent", "wrong", "error"
+    times: list[float] = field(default_factory=list)  # for each turn: seconds (or MiB) per operation
+    status: str = "ok"  # otherwise, why there is no time: "-" (unsupported), "absent", "wrong", "error"
     note: str = ""
     atomic: bool = False
-    spent: float = 0.0  # seconds of all turns
+    spent: float = 0.0  # total seconds of all turns
 
     @property
     def best(self) -> float | None:
@@ -67,7 +67,7 @@ def measure(
     progress: Progress,
     before: Result | None = None,
 ) -> Result:
-    """Run a workload with all available contestants; add the turns to those of `before`."""
+    """Run a workload with all available contestants; add their turns to `before`."""
     result = before or {name: Entry() for name in workload.entrants}
     for name, entry in result.items():
         if workload.contestant(name) not in contestants:
@@ -95,7 +95,7 @@ def _fastest(result: Result) -> Entry:
 
 
 def settled(workload: Workload, result: Result) -> bool:
-    """Whether further rounds would not change the result."""
+    """Whether the workload needs no further rounds."""
     fastest = _fastest(result).best
     contenders = [entry for entry in result.values() if entry.best and fastest and entry.best < CONTENDER * fastest]
     reproduced = [sum(time <= SAME * min(entry.times) for time in entry.times) > 1 for entry in contenders]

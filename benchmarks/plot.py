@@ -1,4 +1,4 @@
-"""A chart of the multiples of the limit: a row for each workload, a dot for each contestant, a logarithmic axis."""
+"""A chart of times relative to the `limit` baseline: a row per workload, a dot per contestant, a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STYLE = (
 
 
 def to_svg(results: Results) -> str:
-    """Return the SVG of the chart, with all workloads whose reference is the limit."""
+    """Return the chart as SVG, with all workloads whose reference is `limit`."""
     timed = [(w, ratios(w, result)) for w, result in results.items() if w.reference == "limit"]
     rows = [(w, multiples) for w, multiples in timed if multiples]
     rows.sort(key=lambda row: [w.section for w in results].index(row[0].section))

@@ -1,12 +1,11 @@
 """Workloads that run in separate processes: cold starts and peak memory.
 
 Rules
-- Every process finds its bytecode cached in the directory of the run; the first start, which fills the cache, does
-  not count.
-- Peak memory is the memory that an operation needs beyond that of the process before it, and beyond the array that
-  it returns.
+- Bytecode is cached in the directory of the run. The first start of a process, which fills the cache, is not timed.
+- Peak memory is the memory that an operation needs in addition to what the process used before, and to the array that
+  the operation returns.
 
-`python -m benchmarks.processes CONTESTANT read|write PATH IMAGE` is the process whose memory is measured.
+`python -m benchmarks.processes CONTESTANT read|write PATH IMAGE` is the command whose memory is measured.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def python(space: Workspace, *arguments: str) -> str:
 
 
 class ColdImport(Workload):
-    """Run `python -c` with an import alone; the reference imports numpy."""
+    """Run `python -c` with only an import; the reference imports numpy."""
 
     patience = 3.0
 
@@ -102,18 +101,18 @@ def resident() -> int:
 
 
 def peak() -> int:
-    """Return the peak of the resident memory in bytes, since `forget_peak` or the start of the process."""
+    """Return the peak resident memory in bytes, since `forget_peak` or the start of the process."""
     return _status("VmHWM")
 
 
 def forget_peak() -> None:
-    """Reset the peak (Linux only). On other systems the peak is that of the whole life of the process."""
+    """Reset the peak (Linux only). On other systems, the peak covers the whole life of the process."""
     if RESET.exists():
         RESET.write_text("5")
 
 
 def _status(name: str) -> int:
-    # ru_maxrss is only the fallback: a child inherits the value of its parent
+    # ru_maxrss is only a fallback, because a child process inherits its parent's value
     if not STATUS.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith(name))
@@ -141,7 +140,7 @@ def measure(contestant: Contestant, operation: str, place: Any, image: str) -> f
 
 
 def print_and_exit(amount: float) -> NoReturn:
-    """Print a number and exit at once: threads of peers that are still running can crash a normal shutdown."""
+    """Print a number and exit immediately, because running threads of peers can crash a normal shutdown."""
     print(amount, flush=True)
     os._exit(0)
 

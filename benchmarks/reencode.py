@@ -1,12 +1,12 @@
-"""`python -m benchmarks.reencode`: change the chunks of an array on the workers of a dask cluster.
+"""`python -m benchmarks.reencode`: change the chunk shape of an array on the workers of a dask cluster.
 
 Chunks of full rows become chunks of full columns, both compressed by zstd. Every contestant does the same job with one
-worker process of one thread, and with two, in rotating order; the minimum of all rounds counts. Results are compared
-with the source. The cluster is started before the first round, and is not timed.
+and with two single-threaded worker processes, in rotating order; the fastest round is the result. The new array is
+compared with the source. The cluster is started before the first round, and starting it is not timed.
 
 - `zarrlite`: `zarrlite.reencode(source, target, chunks=..., dask=client)`
 - `zarr-python, rechunked`: `dask.array.from_zarr(source).rechunk(chunks).to_zarr(target)`
-- `zarr-python, same blocks`: the blocks that zarrlite chooses, of whole chunks of both arrays; no chunk is split
+- `zarr-python, same blocks`: dask with the blocks that zarrlite chooses: whole chunks of both arrays, never split
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import zarrlite
 from benchmarks.data import image
 from zarrlite.tools.transfer.blocks import block_shape
 
-LENGTH = 64  # rows, and columns, of a chunk
+LENGTH = 64  # rows of a source chunk; columns of a target chunk
 WORKERS = (1, 2)
 Job = Callable[[Any, str, str], object]
 
@@ -76,7 +76,7 @@ JOBS: dict[str, Job] = {
 
 
 def measure(root: str, shape: tuple[int, int], rounds: int) -> dict[tuple[str, int], float]:
-    """Return the best time of each contestant in seconds, by its name and the number of workers."""
+    """Return the best time of each contestant in seconds, keyed by its name and the number of workers."""
     import distributed
 
     cluster: Any = distributed.LocalCluster

@@ -1,7 +1,7 @@
 """The results of a run as JSON, as Markdown and (plot.py) as a chart.
 
 Rules
-- Times are shown as multiples of the reference's time, and that of the reference in units of time.
+- The time of the reference is shown in units of time, and other times as multiples of it.
 - A figure that is not a time is not shown as a ratio: peak memory is shown in MiB.
 - Reports contain no names of machines or users, and no paths.
 """
@@ -89,7 +89,7 @@ def to_json(about: Mapping[str, Any], results: Results) -> dict[str, Any]:
 
 
 def ratios(workload: Workload, result: Result) -> dict[str, float]:
-    """Return each time as a multiple of the reference's; an empty dict if the figures are not times."""
+    """Return each time as a multiple of the reference's time. Returns an empty dict if the figures are not times."""
     reference = result[workload.reference].best
     if workload.unit != "s" or not reference:
         return {}
@@ -103,14 +103,14 @@ def best_peer(result: Result) -> str | None:
 
 
 def ahead(result: Result) -> float | None:
-    """Return how many times faster than the best peer zarrlite is (below 1: slower). Returns None without figures."""
+    """Return how many times faster zarrlite is than the best peer (below 1: slower). Returns None if it is unknown."""
     peer, ours = best_peer(result), result.get("zarrlite", Entry()).best
     theirs = result[peer].best if peer is not None else None
     return theirs / ours if theirs is not None and ours else None
 
 
 def to_markdown(about: Mapping[str, Any], results: Results, picture: str) -> str:
-    """Return the report with its tables."""
+    """Return the report as Markdown."""
     ratio = ", ".join(f"{size} {value}" for size, value in about["zstd_ratio"].items())
     versions = ", ".join(f"{package} {version}" for package, version in about["versions"].items())
     server = f", {about['server']}" if "server" in about else ""

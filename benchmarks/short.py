@@ -35,14 +35,14 @@ SHOWN = {
 
 
 def multiple(value: float | None) -> str:
-    """Return the text of a ratio; a dash if it has no time."""
+    """Return the text of a ratio, or a dash if it is missing."""
     if value is None:
         return "-"
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def short_table(results: dict[str, Any]) -> str:
-    """Return a table of selected workloads, as multiples of the limit."""
+    """Return a table of selected workloads: the time of `limit`, and other times as multiples of it."""
     workloads = {workload["name"]: workload for workload in results["workloads"]}
     lines = [f"| | limit | {' | '.join(NAMES)} |", "|---" + "|--:" * (len(NAMES) + 1) + "|"]
     for name, text in SHOWN.items():
@@ -54,7 +54,7 @@ def short_table(results: dict[str, Any]) -> str:
 
 
 def goals(results: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield for each goal: the workload, the goal, the figure that was reached, and whether it meets the goal."""
+    """Yield, for each goal, the workload, the goal, the figure reached, and whether it meets the goal."""
     for workload in results["workloads"]:
         reference, ratios = workload["reference"], workload["ratios"]
         if workload["goal"] is not None:

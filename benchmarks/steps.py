@@ -1,9 +1,10 @@
 """`python -m benchmarks.steps`: print where the time of small operations goes, step by step.
 
 Rules
-- Every step is one that zarrlite, or any program, has to do. It is timed alone in a loop; the minimum counts.
-- The total exceeds the sum of the steps by the calls between functions, and because a loop over one step keeps caches
-  warm.
+- Every step is one that zarrlite, or any program, has to perform. It is timed alone in loops; the fastest loop is the
+  result.
+- The total exceeds the sum of the steps, because it includes the calls between them, and because a loop over a single
+  step keeps caches warm.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from zarrlite.stores.filelock import lock_path
 from zarrlite.stores.paths import Root
 
 Step = tuple[str, Callable[[], Any]]
-LOOPS, REPEATS = 100, 60  # calls in a loop, and loops; the fastest loop counts
-BATCH = 32  # files that are stored together
+LOOPS, REPEATS = 100, 60  # calls per loop; loops, the fastest of which is the result
+BATCH = 32  # files that are stored in one call
 SHAPE, CHUNK, INNER = (2048, 2048), (128, 256), (64, 64)
 READ = os.O_RDONLY | os.O_CLOEXEC
 ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))
-NUMBER = 10 * 32 + 20  # number of BLOCK in the index of its shard
+NUMBER = 10 * 32 + 20  # position of BLOCK in the index of its shard
 SHARDING = {"chunk_shape": list(INNER), "codecs": [BYTES], "index_codecs": [BYTES, CRC32C]}
 SHARDS = [{"name": "sharding_indexed", "configuration": SHARDING}]
 PACKED = [{"name": "sharding_indexed", "configuration": {**SHARDING, "codecs": CHAINS["zstd"]}}]
@@ -48,7 +49,7 @@ def microseconds(step: Callable[[], Any]) -> float:
 
 
 def show(title: str, operation: Callable[[], Any], steps: list[Step]) -> None:
-    """Print the time of an operation, of its steps, and the remainder."""
+    """Print the times of an operation and of its steps, and the remainder."""
     total = microseconds(operation)
     print(f"\n{title}: {total:.1f} µs")
     rest = total
@@ -114,7 +115,7 @@ def read_index(form: Any, source: Any) -> Any:
 
 
 def inner_chunk(path: str) -> None:
-    """Time reading one raw inner chunk of a shard of 1,024."""
+    """Time reading one raw inner chunk of a shard with 1,024 inner chunks."""
     array: Any = zarrlite.open_array(path, mode="r")
     chunks = array._chunks
     serializer = chunks.pipeline((0, 0)).serializer
@@ -149,7 +150,7 @@ def parts(path: str, single: str, codec: str) -> None:
 
 
 def rewritten_parts(path: str, single: str) -> None:
-    """Time replacing an inner chunk of a shard in parts by rewriting the shard."""
+    """Time replacing an inner chunk of a shard that is split into parts, by rewriting the shard."""
     array, other = (zarrlite.open_array(p, mode="r+") for p in (path, single))
     values = np.arange(64 * 64, dtype="<u2").reshape(INNER)
     index = bytes(16 * 1024 + 4)
@@ -228,7 +229,7 @@ def in_place(path: str) -> None:
 
 
 def small_chunks(path: str) -> None:
-    """Time reading a whole array of raw chunks of 64 KiB, for each chunk."""
+    """Time reading a whole array of raw 64 KiB chunks, and print the time per chunk."""
     array: Any = zarrlite.open_array(path, mode="r")
     chunks, out, buffer = array._chunks, np.empty(SHAPE, "<u2"), np.empty(CHUNK, "<u2")
     jobs = list(chunks.grid.project(everything(SHAPE)))
@@ -266,7 +267,7 @@ def small_chunks(path: str) -> None:
 
 
 def small_files(path: str) -> None:
-    """Time creating files of 64 KiB, with several methods."""
+    """Time several methods of creating files of 64 KiB."""
     data, count = bytes(2**16), 400
     best: dict[str, float] = {}
 
@@ -313,7 +314,7 @@ def _store_all(store: LocalStore, batches: list[Any]) -> None:
 
 
 def _fastest(best: dict[str, float], name: str, step: Callable[[], Any]) -> None:
-    """Time one call, and keep the best time under its name."""
+    """Time one call, and update the best time under `name`."""
     elapsed = timeit.timeit(step, number=1)
     best[name] = min(best.get(name, elapsed), elapsed)
 

@@ -1,9 +1,9 @@
-"""The workloads: small classes with the same three steps, prepare, run and check.
+"""The workloads: small classes that all have the same three steps: prepare, run and check.
 
 Rules
 - `prepare` returns the function that is timed, and is not timed itself; it is called again for every round.
-- `check` compares the result with the image; it is called once for each contestant.
-- The name of a workload is a path: kind, location, size, codec; `--only` selects by it.
+- `check` compares the result with the image. It is called once for each contestant.
+- The name of a workload is a path of kind, location, size and codec; `--only` selects workloads by name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def same(result: Any, expected: Any) -> None:
 
 @dataclass(frozen=True)
 class Workload(ABC):
-    """One operation, or several of a kind, that every contestant carries out."""
+    """One operation, or several of the same kind, that every contestant performs."""
 
     name: str
     section: str
@@ -45,9 +45,9 @@ class Workload(ABC):
     reference = "limit"
     unit = "s"
     writes = False
-    repeated = True  # whether it runs until the times settle; else a few times only
+    repeated = True  # whether rounds are added until the times settle; otherwise there are only a few
     fresh = False  # whether freed memory is returned to the system before each turn
-    patience = 1.0  # factor on the time of repetition; larger for workloads that are disturbed more easily
+    patience = 1.0  # factor for `Scale.settle`; larger for workloads that are more easily disturbed
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -71,7 +71,7 @@ class Workload(ABC):
         """Raise WrongResult if the result is wrong."""
 
     def operations(self, space: Workspace, entrant: str) -> int:
-        """Return the number of operations in a turn; the report has the time of one."""
+        """Return the number of operations in a turn; the report shows the time of one."""
         return 1
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
@@ -87,11 +87,11 @@ class ArrayWorkload(Workload):
     place: str = "disk"
 
     def existing(self, space: Workspace, contestant: Contestant) -> Any:
-        """Return the place of an array with all its chunks."""
+        """Return the location of an array with all its chunks."""
         return space.array(self.layout) if self.place == "disk" else space.memory(self.layout, contestant)
 
     def empty(self, space: Workspace, contestant: Contestant) -> Any:
-        """Return the place of a new array without chunks."""
+        """Return the location of a new array without chunks."""
         return (
             contestant.memory({"zarr.json": self.layout.json()}) if self.place == "memory" else space.empty(self.layout)
         )
@@ -120,7 +120,7 @@ class FullRead(ArrayWorkload):
 
 
 class FullWrite(ArrayWorkload):
-    """Write a whole array whose document exists, but no chunks."""
+    """Write a whole array of which only the document exists."""
 
     writes = fresh = True
 
@@ -253,13 +253,13 @@ def _random(count: int, *bounds: int) -> list[tuple[int, ...]]:
 
 
 def elements(space: Workspace, layout: Layout) -> list[tuple[int, ...]]:
-    """Return random single elements; fewer if each one costs a large chunk."""
+    """Return the indices of random single elements; fewer if reading each one needs a large compressed chunk."""
     costly = layout.codec == "zstd" and layout.chunk[0] * layout.chunk[1] * 2 > 2**17
     return _random(space.scale.slow_points if costly else space.scale.points, *layout.shape)
 
 
 def inner_chunks(space: Workspace, layout: Layout) -> list[Any]:
-    """Return the selections of random inner chunks, none twice."""
+    """Return the selections of random inner chunks, without duplicates."""
     (h, w), (rows, columns) = layout.chunk, layout.shape
     coords = dict.fromkeys(_random(space.scale.slow_points, rows // h, columns // w))
     return [(slice(i * h, i * h + h), slice(j * w, j * w + w)) for i, j in coords]

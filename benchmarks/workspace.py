@@ -1,7 +1,8 @@
-"""The temporary files of a run: the image, an array in every layout that is used, a group of many arrays.
+"""The temporary files of a run: the image, an array in every layout that is used, and a group of many arrays.
 
 Rules
-- Arrays for reading are written by the limit, those with extensions by zarrlite; no other contestant writes them.
+- Arrays to be read are written by the `limit` baseline or, if they have extensions, by zarrlite, and by no other
+  contestant.
 - Only the arrays of the current workload are kept. New files are flushed to disk before anything is timed.
 - Files that are no longer needed are emptied; they are removed when the run ends. A file system may scan recently
   removed files whenever it creates one (ext4 without a journal: 20 times slower for minutes after removing 8,000).
@@ -25,7 +26,7 @@ from benchmarks.data import Array, Layout, Scale, image, layout, ratio
 class Workspace:
     """A directory with all files that the workloads use."""
 
-    server: str | None = None  # name and version of the server that has the arrays, if there is one
+    server: str | None = None  # name and version of the server that stores the arrays, if there is one
 
     def __init__(self, root: str, scale: Scale) -> None:
         self.root = root
@@ -34,9 +35,9 @@ class Workspace:
         self._datasets: dict[Layout, str] = {}  # paths of datasets
         self._count = 0
         self._new: list[str] = []  # directories of the current round
-        self._memory: dict[str, Any] = {}  # stores in memory with the array of the current workload, by contestant
+        self._memory: dict[str, Any] = {}  # in-memory stores with the array of the current workload, by contestant
         self._files: dict[str, bytes] = {}  # keys and values of the array of the current workload
-        self.started: set[tuple[str, str]] = set()  # workloads and entries of processes whose bytecode is cached
+        self.started: set[tuple[str, str]] = set()  # (workload, entry) of processes whose bytecode is cached
 
     @cached_property
     def data(self) -> Array:
@@ -44,12 +45,12 @@ class Workspace:
         return image(self.scale.shape)
 
     def image(self, layout: Layout) -> Array:
-        """Return the part of the image that an array holds."""
+        """Return the part of the image that an array of this layout contains."""
         return self.data[: layout.shape[0], : layout.shape[1]]
 
     @cached_property
     def data_file(self) -> str:
-        """The path of the image in a file, for other processes."""
+        """The path of a file with the image, for other processes."""
         path = f"{self.root}/image.npy"
         np.save(path, self.data)
         return path
@@ -82,7 +83,7 @@ class Workspace:
         return root
 
     def array(self, layout: Layout) -> str:
-        """Return the path of an array with all its chunks; it must not be changed."""
+        """Return the path of an array with all its chunks. The array must not be changed."""
         if layout not in self._arrays:
             path = self._keep(self.empty(layout))
             writer = load(_reference(layout))
@@ -93,7 +94,7 @@ class Workspace:
         return self._arrays[layout]
 
     def dataset(self, layout: Layout) -> str:
-        """Return the path of a dataset of xarray that has the array; it must not be changed."""
+        """Return the path of an xarray dataset that contains the array. The dataset must not be changed."""
         if layout not in self._datasets:
             from benchmarks.datasets import dataset_files
 
@@ -101,7 +102,7 @@ class Workspace:
         return self._datasets[layout]
 
     def content(self, layout: Layout, path: str) -> Array:
-        """Read the array at a path with the limit or, if it has extensions, with zarrlite."""
+        """Read the array at a path with the `limit` baseline or, if it has extensions, with zarrlite."""
         reader = load(_reference(layout))
         array: Array = reader.get(reader.open(path), [...])[0]
         return array
@@ -141,14 +142,14 @@ class Workspace:
         return values
 
     def memory(self, layout: Layout, contestant: Contestant) -> Any:
-        """Return a contestant's store in memory with an array and all its chunks. The store must not be changed."""
+        """Return a contestant's in-memory store with an array and all its chunks. The store must not be changed."""
         if contestant.name not in self._memory:
             self._files = self._files or self.files(layout)
             self._memory[contestant.name] = contestant.memory(self._files)
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
-        """Empty the stored arrays of all other layouts, and drop their arrays in memory."""
+        """Empty the stored arrays of all other layouts, and drop the arrays in memory."""
         self._memory.clear()
         self._files = {}
         for unused in [known for known in self._arrays if known not in layouts]:
@@ -171,7 +172,7 @@ class Workspace:
         return [f"array{n:04}" for n in range(self.scale.nodes)]
 
     def ratios(self) -> dict[str, float]:
-        """Return the compression ratio of zstd by size of chunks."""
+        """Return the compression ratio of zstd by chunk size."""
         return {size: ratio(self.data, chunk) for size, chunk in self.scale.chunks.items()}
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 60  # seconds; a condition that takes longer to become true fails the test
-# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes are duplicated to
-# 10 and above first, so that neither is overwritten if it already is 3 or 4.
+# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes are first
+# duplicated to descriptors from 10 on, so that neither is overwritten if its own descriptor is 3 or 4.
 _LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
@@ -46,7 +46,7 @@ class Page:
         self.requests: list[str] = []
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send one command of the DevTools protocol, and return its result; record events until it arrives."""
+        """Send a command of the DevTools protocol, and return its result. Events that arrive before it are recorded."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params, **self._session}
         self._send.write(json.dumps(message).encode() + b"\0")
@@ -83,14 +83,14 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Wait until an expression is true."""
+        """Wait until a JavaScript expression is true."""
         deadline = time.monotonic() + LIMIT
         while not self.evaluate(f"Boolean({expression})"):
             assert time.monotonic() < deadline, expression
             time.sleep(0.05)
 
     def click(self, selector: str) -> None:
-        """Click the centre of an element; if another element covers it, that one gets the click."""
+        """Click the centre of an element. If another element covers it, that element receives the click."""
         text = json.dumps(selector)
         self.evaluate(f"document.querySelector({text}).scrollIntoView({{block: 'center'}})")
         box = json.loads(self.evaluate(f"JSON.stringify(document.querySelector({text}).getBoundingClientRect())"))
@@ -104,7 +104,7 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """Start a browser with one tab, and close it at the end."""
+    """Start a browser with one tab, and close it when the context ends."""
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
     options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --remote-debugging-pipe --no-first-run"

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: peers and servers; hypothesis has no deadlines, so that slow machines fail no test."""
+"""Fixtures that all tests share: peers and servers. Hypothesis has no deadlines, so tests pass on slow machines."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ settings.load_profile("zarrlite")
 
 
 for kind in REGISTRIES.values():
-    kind.classes()  # loads the built-in classes, which register themselves only once
+    kind.classes()  # load the built-in classes now, because they register themselves only once
 
 
 @pytest.fixture(autouse=True)
 def _registries() -> Iterator[None]:
-    """Forget the extensions that a test has registered."""
+    """Unregister the extensions that a test has registered."""
     before = [(kind, dict(kind._classes), list(kind._patterns)) for kind in REGISTRIES.values()]
     yield
     for kind, classes, patterns in before:
@@ -46,7 +46,7 @@ def _registries() -> Iterator[None]:
 
 
 def load_peer(name: str) -> ModuleType:
-    """Import a peer. If it is not installed, the test fails if peers are required, and is skipped otherwise."""
+    """Import a peer. If it is not installed, fail the test if peers are required, and skip it otherwise."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -80,7 +80,7 @@ def tensorstore() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def tifffile() -> ModuleType:
-    load_peer("imagecodecs")  # does its zstd
+    load_peer("imagecodecs")  # tifffile needs it for zstd
     return load_peer("tifffile")
 
 
@@ -102,7 +102,7 @@ def pillow() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def libtiff() -> Callable[..., str]:
-    """Runs one of libtiff's tools, which must succeed without a warning; returns its output."""
+    """Return a function that runs one of libtiff's tools, checks that it prints no warning, and returns its output."""
     for name in ("tiffinfo", "tiffcp", "tiffcmp", "tiffdump"):
         if shutil.which(name) is None:
             lacking(f"{name} is not installed (Debian: libtiff-tools)")
@@ -122,7 +122,7 @@ def z5py() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def dump_dom() -> Callable[[Path], str]:
-    """Render a page in a real browser."""
+    """Return a function that renders a page in a real browser and returns its DOM as text."""
     browser = shutil.which("chromium")
     if browser is None:
         lacking("chromium is not installed (Debian: chromium)")
@@ -136,7 +136,7 @@ def dump_dom() -> Callable[[Path], str]:
 
 def _server(factory: pytest.TempPathFactory, kind: type[Server]) -> Iterator[Any]:
     folder: Path = factory.getbasetemp()
-    if folder.name.startswith("popen-"):  # a worker of pytest-xdist
+    if folder.name.startswith("popen-"):  # this is a worker of pytest-xdist
         folder = folder.parent
     with shared(folder / kind.__name__, kind) as server:
         yield server
@@ -159,7 +159,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
 
 @pytest.fixture
 def s3_environment(seaweedfs: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets the environment variables that let clients of S3 use the server of the tests."""
+    """Set the environment variables that let S3 clients find the test server."""
     load_peer("obstore")
     settings = seaweedfs.settings()
     monkeypatch.setenv("AWS_ENDPOINT_URL", settings["endpoint"])

@@ -1,8 +1,8 @@
 """The coverage table: every statement of the specifications with the cases that test it.
 
 Rules
-- `spec_fixtures/statements/` holds the statements as data; `docs/coverage.md` is generated from them, never edited.
-- A statement has `cases` (ids, or the beginning of ids with `*`), or a `reason` why no case is possible.
+- `spec_fixtures/statements/` holds the statements as data; `docs/coverage.md` is generated from them.
+- A statement has `cases` (ids, or prefixes of ids followed by `*`), or a `reason` why no case is possible.
 
 `python -m tests.coverage_table` writes the page.
 """
@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "spec_fixtures"
 PAGE = ROOT / "docs/coverage.md"
-MAX_SHOWN = 4  # entries of `cases` that a row names; it only counts the others
+MAX_SHOWN = 4  # entries of `cases` that a table row names; the other cases are only counted
 
 HEAD = """# Coverage
 
@@ -32,7 +32,7 @@ an id matches all cases whose id begins with the rest.
 
 
 def load_tables() -> list[dict[str, Any]]:
-    """Load the tables of statements: the core specification, the documents that it lists, extensions, proposals."""
+    """Load the tables of statements: the core specification first, then the documents that it lists, then others."""
     tables = [json.loads(path.read_text("utf-8")) for path in sorted(FIXTURES.glob("statements/*.json"))]
     return sorted(tables, key=lambda table: (table["document"][:4] != "zarr", "/core/" not in table["document"]))
 
@@ -52,12 +52,12 @@ def resolve(entry: str, ids: list[str]) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Escape text for a cell of a table."""
+    """Escape text for a table cell."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
 
 
 def row(statement: dict[str, Any], ids: list[str]) -> str:
-    """Return the row of a statement."""
+    """Return the table row of a statement."""
     if "reason" in statement:
         coverage = cell(statement["reason"])
     else:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "spec_fixtures"
 PROPOSALS = ("concat-parts", "sharding", "suffix", "offset", "pad")
-EXPERIMENTAL = ("fanout", "template")  # proposals of others, which have no published schema here
+EXPERIMENTAL = ("fanout", "template")  # proposals by other authors; this project publishes no schema for them
 FILES = sorted(
     path
     for folder in ("core", "optional", *(f"proposals/{name}" for name in (*PROPOSALS, *EXPERIMENTAL)))
@@ -44,7 +44,7 @@ def stored(case: dict[str, Any]) -> dict[str, bytes]:
 
 
 def index(selection: list[list[int]] | None) -> Any:
-    """Return the numpy index of a selection; null selects everything."""
+    """Return the numpy index of a selection. A selection of None selects everything."""
     return ... if selection is None else tuple(slice(*bounds) for bounds in selection)
 
 

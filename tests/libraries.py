@@ -17,7 +17,7 @@ VARIABLE = "ZARRLITE_WITHOUT"
 
 @contextmanager
 def hidden(names: Sequence[str]) -> Iterator[None]:
-    """Let imports of some modules fail inside the block."""
+    """Make imports of these modules fail inside the `with` block."""
     before = {name: sys.modules[name] for name in names if name in sys.modules}
     sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
     try:
@@ -29,7 +29,7 @@ def hidden(names: Sequence[str]) -> Iterator[None]:
 
 
 def choose() -> None:
-    """Import the modules that choose, with the packages hidden that the environment names."""
+    """Import the modules that choose a library, while the packages that `VARIABLE` names are hidden."""
     names = os.environ.get(VARIABLE, "").split()
     with hidden(names):
         for name in ("crc32c", "zstd"):

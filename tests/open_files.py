@@ -1,4 +1,4 @@
-"""The files that this process has open, for tests of leaks."""
+"""The files that this process has open, for tests that look for leaks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def open_files(directory: Path) -> list[str]:
-    """Return the open files, and open directories, in a directory. Connections of other tests do not count."""
+    """Return the open files and directories below a directory. Connections of other tests are not included."""
     found = []
     for number in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # closed meanwhile, by another thread
+        with contextlib.suppress(OSError):  # another thread may have closed it meanwhile
             found.append(os.readlink(f"/proc/self/fd/{number}"))
     return sorted(path for path in found if path.startswith(str(directory)))

@@ -1,4 +1,4 @@
-"""All examples of the five proposals as one hierarchy, and as much of each as peers are asked to read."""
+"""All examples from the five proposals as one hierarchy, with the elements that peers should read from each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import zarrlite
 
 FIXTURES = Path(__file__).parent.parent / "spec_fixtures" / "proposals"
 PROPOSALS = ("concat-parts", "suffix", "sharding", "offset", "pad")
-MOST = 70  # elements that are read along a dimension, at most
+MOST = 70  # maximum number of elements to read along a dimension
 
 
 class Example:
-    """An array, by its path in the hierarchy, and the first elements of it."""
+    """An array: its path in the hierarchy, and its first elements."""
 
     def __init__(self, path: str, values: np.ndarray[Any, Any]) -> None:
         self.path = path
@@ -48,7 +48,7 @@ def write(folder: Path) -> list[Example]:
 
 
 def _stored(folder: Path, path: str, case: dict[str, Any]) -> Example | None:
-    """Store an array whose values are in a fixture. Returns None if its elements are not numbers."""
+    """Store an array whose chunks are in a fixture. Returns None if its elements are not numbers."""
     for key, document in case["documents"].items():
         _put(folder / path / key, json.dumps(document).encode())
     for key, value in case["values"].items():
@@ -64,7 +64,7 @@ def _stored(folder: Path, path: str, case: dict[str, Any]) -> Example | None:
 
 
 def _written(folder: Path, path: str, case: dict[str, Any]) -> Example | None:
-    """Store an example of a proposal and write elements of it. Returns None if the example is refused in both modes."""
+    """Store the document of an example, and write elements. Returns None if even lenient mode refuses the example."""
     verdict = case if case.get("accept") else case.get("lenient", {})
     document = verdict.get("canonical", case.get("document"))
     if not verdict.get("accept") or not isinstance(document, dict):

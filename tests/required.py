@@ -1,4 +1,4 @@
-"""Optional requirements of tests, which may not be installed."""
+"""Requirements of tests that may not be installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def lacking(reason: str) -> NoReturn:
-    """Skip the test; fail it if ZARRLITE_REQUIRE_PEERS is set."""
+    """Skip the test, or fail it if ZARRLITE_REQUIRE_PEERS is set."""
     if os.environ.get("ZARRLITE_REQUIRE_PEERS"):
         pytest.fail(f"{reason}, and ZARRLITE_REQUIRE_PEERS is set")
     pytest.skip(reason)

@@ -1,7 +1,7 @@
-"""`python -m tests.results_page [REPORT ...]`: run all cases with all harnesses, update docs/conformance-results.
+"""`python -m tests.results_page [REPORT ...]`: run all cases with all harnesses, and update docs/conformance-results.
 
-The tables of the Markdown page, between two markers, and the HTML page are generated; the other text is written by
-hand. The results in a REPORT replace those of the same name. That of the newest zarr-python is written by
+The HTML page and the tables of the Markdown page (between two markers) are generated; the other text is written by
+hand. An implementation with results in a REPORT is not run again. The report for the newest zarr-python is written by
 `tests/newest.sh --run DIRECTORY zarrlite conformance run zarr-python --json /out/zarr-python.json`.
 """
 

@@ -1,11 +1,11 @@
 """Build the documentation site: `python -m tests.site`, or `make docs`.
 
 Rules
-- The first page is README.md; the others are those of `docs/` and the project's own (CONTRIBUTING.md ...). `mkdocs.yml`
-  has their order. The reference is generated: the API from docstrings, the commands from argparse.
-- Everything is written to `build/`: `build/docs` has the sources, `build/site` the pages.
-- Every warning is an error. Every page must be in the navigation, and every link must lead to a page, and to a heading
-  of it if it names one.
+- The first page is README.md; the others are those in `docs/` and the project's own (CONTRIBUTING.md ...). `mkdocs.yml`
+  defines their order. The reference is generated: the API from docstrings, the commands from argparse.
+- Everything is written to `build/`: the sources to `build/docs`, the pages to `build/site`.
+- Every warning is an error. Every page must be in the navigation. Every link must lead to a page and, if it names a
+  heading, to a heading of that page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests import reference
 
 ROOT = Path(__file__).parent.parent
 DOCS, SITE = ROOT / "build/docs", ROOT / "build/site"
-# pages outside of docs/ -> their place in the site
+# path of a page outside of docs/ -> its path in the site
 PROJECT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -36,7 +36,7 @@ PROJECT = {
     "benchmarks/RESULTS.md": "project/benchmark-results.md",
     "spec_fixtures/README.md": "project/fixtures.md",
 }
-SOURCE = "https://zarrlite.example/source/"  # files that are not pages
+SOURCE = "https://zarrlite.example/source/"  # URL prefix for files that are not pages of the site
 _LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)#:\s]+)((?:#[^)\s]*)?(?:\)|$))", re.MULTILINE)
 
 
@@ -44,7 +44,7 @@ def write_sources() -> None:
     """Write the sources of all pages to `build/docs`."""
     shutil.rmtree(DOCS, ignore_errors=True)
     shutil.copytree(ROOT / "docs", DOCS)
-    (DOCS / "README.md").unlink()  # a list of the pages, which the site has at the side
+    (DOCS / "README.md").unlink()  # it lists the pages, but the site has its own navigation
     for source, target in PROJECT.items():
         (DOCS / target).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / source, DOCS / target)
@@ -56,7 +56,7 @@ def write_sources() -> None:
 
 
 def _relinked(page: Path) -> str:
-    """Return the text of a page with its links to files of the project as links to pages of the site."""
+    """Return the text of a page. Links to files of the project become links to pages of the site."""
     inverse = {target: source for source, target in PROJECT.items()}
     place = page.relative_to(DOCS).as_posix()
     original = ROOT / inverse.get(place, f"docs/{place}")
@@ -72,7 +72,7 @@ def _relinked(page: Path) -> str:
             return f"{match[1]}{SOURCE}{linked.relative_to(ROOT).as_posix()}{match[3]}"
         return f"{match[1]}{_relative(target, page.parent)}{match[3]}"
 
-    # code is left alone
+    # links in code remain unchanged
     parts = re.split(r"(^```.*?^```$|`[^`\n]+`)", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     return "".join(part if i % 2 else _LINK.sub(relinked, part) for i, part in enumerate(parts))
 
@@ -108,7 +108,7 @@ def api_pages() -> dict[str, str]:
         for public in sorted(zarrlite.__all__ if name == "zarrlite" else module.__all__, key=str.lower):
             value = getattr(module, public)
             if inspect.isclass(value) and issubclass(value, Exception):
-                continue  # they have a page of their own
+                continue  # exceptions have their own page
             if inspect.isclass(value) or inspect.isroutine(value):
                 lines += [f"::: {value.__module__}.{value.__qualname__}", *_options(value), ""]
         pages[f"reference/api/{name}.md"] = "\n".join(lines)
@@ -140,7 +140,7 @@ class _Page(html.parser.HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return every link of a site that leads nowhere, as `page: link`."""
+    """Return every broken link of a site, as `page: link`."""
     pages = {path: _Page(path) for path in sorted(site.rglob("*.html"))}
     broken = []
     for path, page in pages.items():

@@ -25,7 +25,7 @@ LABELS = {
     "codec": "Codecs",
     "storage_transformer": "Storage transformers",
 }
-# zarr-extensions, main, commit 4da7b37 of July 2026
+# the codecs in zarr-extensions, branch main, commit 4da7b37 (July 2026)
 REGISTERED_CODECS = (
     *("bitround", "blosc", "bytes", "cast_value", "conditional", "crc32c", "gzip", "n5_default", "packbits", "reshape"),
     *("scale_offset", "sharding_indexed", "transpose", "vlen-bytes", "vlen-utf8", "zfp", "zstd"),
@@ -54,7 +54,7 @@ This page is generated from the registries of the library. *Extra* names what to
 
 
 def names(registry: Any) -> list[str]:
-    """Return the names of a registry, without URIs, in the order of the page."""
+    """Return the names in a registry, except URIs, in the order of the page."""
     registry.classes()  # imports all modules
     proposed = PROPOSED.get(registry.kind, {})
     return sorted(
@@ -64,7 +64,7 @@ def names(registry: Any) -> list[str]:
 
 
 def rows(registry: Any) -> Iterator[str]:
-    """Yield the rows of an extension point."""
+    """Yield the table rows of an extension point."""
     proposed = PROPOSED.get(registry.kind, {})
     classes: dict[Any, list[str]] = {}
     for name in names(registry):

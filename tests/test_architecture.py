@@ -1,9 +1,10 @@
 """The layers of the package: which module may import which, checked on the import graph.
 
 Rules
-- The packages of `zarrlite/` and its top-level modules have one order, `LAYERS`. A module imports from its own package
-  and from lower ones. Imports under `if TYPE_CHECKING:` count like any other.
-- There are no import cycles. Imports inside functions are ignored here: they run when both modules are complete.
+- `LAYERS` orders the packages and top-level modules of `zarrlite/`. A module may import only from its own package and
+  from lower ones. Imports under `if TYPE_CHECKING:` count like any other.
+- There are no import cycles. Imports inside functions do not count here, because they run after both modules are
+  loaded.
 - An import inside a function may point upwards only if `UPWARD` lists it, and each entry of `UPWARD` must exist.
 - `NOT_YET` lists the current violations and is compared exactly: a change that fixes one removes its entry.
 
@@ -26,7 +27,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "zarrlite"
 
-# From the bottom to the top, and within one line from left to right.
+# From the lowest to the highest layer; within one line, from left to right.
 LAYERS = (
     ("errors", "names", "tuning", "guard", "threads", "cached"),
     ("extensions", "selections", "buffers", "libraries"),
@@ -50,13 +51,13 @@ RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room
 
 # Imports inside functions that point upwards, as (importer, imported).
 UPWARD = {
-    ("nodes.array", "adapters.dask"),  # `to_dask` needs dask
-    ("nodes.opening", "tools.transfer.copying"),  # `copy(dask=...)` has the journal of the command
+    ("nodes.array", "adapters.dask"),  # `to_dask` uses the adapter
+    ("nodes.opening", "tools.transfer.copying"),  # `copy(dask=...)` uses the journal of the `copy` command
     ("nodes.node", "tools.pictures"),  # `_repr_html_` draws the node
     ("tools.cli.main", "__init__"),  # `zarrlite --version` prints `__version__`
 }
 
-# Programs that users run by path: they may use only the public names of the library.
+# Programs that users run by their path; they may use only the public names of the library.
 PROGRAMS = ("tools.conformance.harnesses", "tools.demo")
 
 NOT_YET: set[str] = set()
@@ -120,14 +121,14 @@ def _imported_names(node: ast.AST, folder: tuple[str, ...]) -> list[str]:
 
 
 def _name_of(function: ast.expr) -> str:
-    """Return the last name of a dotted expression: "import_module" of `importlib.import_module`."""
+    """Return the last name of a dotted expression, such as "import_module" in `importlib.import_module`."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
 
 
 def _resolve(name: str, package: str, modules: Iterable[str]) -> str | None:
-    """Return the module that an absolute dotted name is or is in. Returns None if it is not in the package."""
+    """Return the module that an absolute dotted name denotes or belongs to. Returns None for other packages."""
     first, *parts = name.split(".")
     if first != package:
         return None
@@ -163,7 +164,7 @@ def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def find_violations(root: Path, upward: Set[tuple[str, str]] = frozenset()) -> set[str]:
-    """Return one sentence for each violation of the rules above by the package in `root`."""
+    """Return one sentence for each violation of this module's rules by the package in `root`."""
     violations = set()
     for module, path in find_modules(root).items():
         room = module.split(".")[0]
@@ -207,7 +208,7 @@ def test_the_contributors_page_lists_the_packages_in_order() -> None:
     assert {module.split(".")[0] for module in find_modules(PACKAGE)} & RANK.keys() <= set(listed)
 
 
-# The graph does not see that a submodule imports its package first; hence this test runs every import.
+# The graph does not contain the import of a package before its submodules, so this test actually imports each module.
 IMPORT_EACH_FIRST = """
 import importlib, os, sys, traceback, numpy
 for name in sys.argv[1:]:

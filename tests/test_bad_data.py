@@ -1,4 +1,4 @@
-"""Damaged and hostile data through the public API: an error of zarrlite, never wrong data, never anything else."""
+"""Damaged and hostile data raises errors of zarrlite; it never leads to wrong data or to any other exception."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sharding(*chunk_shape: int, codecs: Json = (BYTES,), index_codecs: Json = (B
 def document(
     codecs: Json, data_type: Json = "uint16", shape: tuple[int, ...] = (8,), fill: Json = 0
 ) -> dict[str, Json]:
-    """Create an array of one chunk."""
+    """Return the document of an array of one chunk."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -82,7 +82,7 @@ class Chain:
 
     document: dict[str, Json]
     values: list[Any]
-    value: bytes | None = None  # None for the value that zarrlite writes
+    value: bytes | None = None  # None means the value that zarrlite writes
 
     def stored(self) -> bytes:
         if self.value is not None:
@@ -192,7 +192,7 @@ def test_undamaged_values_are_read(chain: Chain) -> None:
     assert chain.read(chain.stored()) == chain.values
 
 
-# lengths
+# truncated and extended values
 
 
 @every_chain
@@ -207,7 +207,7 @@ def test_a_value_truncated_anywhere_is_refused(chain: Chain) -> None:
 @every_chain
 @pytest.mark.parametrize("more", [b"\0", b"\xff", bytes(1000), b"zarr" * 250], ids=["0", "255", "zeros", "text"])
 def test_a_value_that_is_too_long_is_refused(chain: Chain, more: bytes) -> None:
-    """Exceptions are shards with their index at the start, which may have unused space at the end, and pcodec."""
+    """The exceptions are pcodec, and shards with their index at the start, which may have unused space at the end."""
     value = chain.stored() + more
     codec = chain.document["codecs"][-1]
     ignored = isinstance(codec, dict) and codec.get("configuration", {}).get("index_location") == "start"
@@ -278,7 +278,7 @@ def shard(*entries: tuple[int, int], data: bytes = PACKED, at: str = "end") -> b
 
 
 SHARDS = {at: Chain(document([sharding(2, at=at)]), NUMBERS) for at in ("start", "end")}
-BASE = {"start": 68, "end": 0}  # where the chunks begin
+BASE = {"start": 68, "end": 0}  # offset of the first inner chunk
 BAD_ENTRIES = {
     "an offset beyond the end": (10_000, 4),
     "an offset at the end": (16 + 68, 4),
@@ -350,11 +350,11 @@ def test_a_write_into_a_damaged_shard_is_refused_and_changes_nothing(name: str) 
     assert store.get("c/0") == damaged
 
 
-# bombs
+# decompression bombs
 
 
 def rle_frame(size: int, content_size: int | None = None, window_log: int = 17) -> bytes:
-    """Return a zstd frame of zeros, 4 bytes for each 128 KiB."""
+    """Return a zstd frame of zeros that takes 4 bytes for each 128 KiB."""
     descriptor = b"\0" if content_size is None else b"\xc0"
     claim = b"" if content_size is None else struct.pack("<Q", content_size)
     count = size // 2**17
@@ -386,7 +386,7 @@ def shared_region(count: int, region: bytes) -> bytes:
 
 
 def long_string(size: int) -> bytes:
-    """Return one string of `size` zeros, compressed."""
+    """Return a compressed chunk of one string, which consists of `size` zeros."""
     return zstd_frames(struct.pack("<II", 1, size) + bytes(size))
 
 
@@ -486,7 +486,7 @@ _, before = measured(lambda: None)
 (found, seconds), after = measured(read)
 print(json.dumps([found, after - before, seconds]))
 """
-EXPLODED = 80  # MiB
+EXPLODED = 80  # MiB; a process that needs this much has allocated the decompressed data
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -514,7 +514,7 @@ PATHS += ["zarr.json", "a/zarr.json", "a/zarr.json/b"]
 
 @pytest.fixture(params=["memory", "local"])
 def hierarchy(request: pytest.FixtureRequest, tmp_path: Path) -> zarrlite.Group:
-    """Create a group in a directory, and next to it a node that must not be reached."""
+    """Create a group, and next to its directory a node that must not be reachable from it."""
     outside = tmp_path / "x"
     outside.mkdir()
     (outside / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
@@ -553,7 +553,7 @@ def test_consolidated_paths_reach_nothing_outside(path: str) -> None:
         dict(zarrlite.open_group(store, mode="r").items())
 
 
-# anything at all
+# random documents and chunks
 
 JSON_VALUES = st.recursive(
     st.one_of(
@@ -625,7 +625,7 @@ def places(value: Json, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """Draw a valid document with up to three members deleted, replaced, added, or duplicated."""
+    """Draw a valid document in which up to three members are deleted, replaced or added, and one may be duplicated."""
     content = json.loads(json.dumps(draw(st.sampled_from(DOCUMENTS))))
     for _ in range(draw(st.integers(1, 3))):
         found = list(places(content))
@@ -654,7 +654,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 def use(content: bytes, value: bytes) -> None:
-    """Open a document and try every operation on its chunk."""
+    """Validate and open a document, and read and write the first element."""
     for fault in zarrlite.validate(content):
         assert isinstance(fault, zarrlite.MetadataError)
         assert fault.pointer == "" or fault.pointer.startswith("/")
@@ -723,7 +723,7 @@ def test_chunks_of_huge_shape_raise_only_errors_of_zarrlite(
 
 @st.composite
 def spoiled(draw: st.DrawFn, value: bytes) -> bytes:
-    """Draw a value with pieces of it replaced, inserted and removed."""
+    """Draw a value in which some bytes are replaced, inserted or removed."""
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(value)))
         stop = start + draw(st.integers(0, 8))
@@ -755,7 +755,7 @@ def test_random_chunks_raise_only_errors_of_zarrlite(name: str) -> None:
 @zarrlite.register
 @dataclass(frozen=True)
 class RefusesSeven(BytesBytesCodec):
-    """Returns its input, and fails for input that contains a 7."""
+    """A codec that returns its input, and fails if the input contains a 7."""
 
     name = "zarrlite.test.refuses_seven"
 
@@ -816,7 +816,7 @@ def test_a_failed_inner_chunk_leaves_the_old_shard(index: Any) -> None:
 
 
 class Full(zarrlite.MemoryStore):
-    """A store that refuses a key."""
+    """A store that refuses to set one key."""
 
     refused: str | None = None
     error: type[Exception] = zarrlite.StoreError

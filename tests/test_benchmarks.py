@@ -26,7 +26,7 @@ from benchmarks.workspace import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of peers
 
-# slow: one process for each contestant; other workloads read and write the same layouts in this process
+# These take a process for each contestant. Other workloads read and write the same layouts in this process.
 SLOW = re.compile("peak/.*/(1M|shard/64K)/")
 WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW.match(workload.name)}
 UNSUPPORTED = {
@@ -112,7 +112,7 @@ def test_rounds_suffice_when_contestants_near_the_fastest_reached_their_best_twi
 ) -> None:
     result = {"limit": Entry(limit), "zarrlite": Entry(zarrlite)}
     assert settled(WORKLOADS["read/disk/1M/zstd"], result) is expected
-    assert settled(WORKLOADS["peak/read/shard/8K/zstd"], result)  # peak memory is not repeated
+    assert settled(WORKLOADS["peak/read/shard/8K/zstd"], result)  # peak memory never needs more rounds
 
 
 def test_compression_ratio_of_the_image_is_between_two_and_three() -> None:

@@ -1,6 +1,6 @@
-"""Time and memory are in proportion to the stored and requested data, regardless of claims in documents and chunks.
+"""Time and memory are in proportion to the stored and requested data, whatever sizes documents and chunks claim.
 
-Memory is limited by the operating system, in a process of its own; costs are counted. Nothing here is timed.
+The operating system limits the memory of a separate process. Costs are counted, not timed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="l
 
 
 def run(code: str, **environment: str) -> str:
-    """Run code in a process of its own, and return its output."""
+    """Run code in a separate process, and return its output."""
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **environment}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
@@ -168,7 +168,7 @@ def test_a_shard_may_exceed_the_limit_if_its_inner_chunks_do_not() -> None:
 
 @pytest.fixture
 def set_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Return a function that sets the environment variable, which is read once."""
+    """Return a function that sets ZARRLITE_MAX_CHUNK_BYTES, and clears the cached value of this variable."""
 
     def set_limit(value: str) -> None:
         monkeypatch.setenv("ZARRLITE_MAX_CHUNK_BYTES", value)
@@ -266,7 +266,7 @@ def test_a_document_with_many_unknown_names_searches_the_installed_packages_once
     searches = []
     search = importlib.metadata.entry_points
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **keys: searches.append(keys) or search(**keys))
-    monkeypatch.syspath_prepend("/nowhere")  # another path is searched again
+    monkeypatch.syspath_prepend("/nowhere")  # a changed path is searched again
     array = zarrlite.create_array({}, shape=3, dtype="i1").metadata.to_json()
     for n in range(3):
         names = [{"name": f"unknown.{n}.{i}", "must_understand": False} for i in range(500)]
@@ -283,7 +283,7 @@ def test_the_first_thousand_faults_of_a_document_are_reported() -> None:
 
 def test_parts_are_parsed_at_a_cost_in_proportion_to_their_number() -> None:
     class Suffix(str):
-        """Text that counts how often it is looked up in a set."""
+        """A string that counts how often it is looked up in a set."""
 
         lookups = 0
 
@@ -297,7 +297,7 @@ def test_parts_are_parsed_at_a_cost_in_proportion_to_their_number() -> None:
 
 
 def nested_shards(levels: int, entries: Callable[[int], list[tuple[int, int]]]) -> zarrlite.Array:
-    """Create shards in shards whose 64 entries are computed from the size of the shard inside."""
+    """Create nested shards. `entries` computes the 64 index entries of a shard from the size of the shard inside it."""
     codecs: list[Any] = [Bytes()]
     for level in range(levels):
         codecs = [ShardingIndexed((64**level,), codecs, [Bytes()])]
@@ -352,7 +352,7 @@ def test_only_damaged_entries_of_an_index_are_examined_one_by_one() -> None:
     array[7] = 7
     data = bytearray(array.store.get("c/0"))
     first = len(data) - 4 - 16 * 2**12
-    data[first + 16 * 9 : first + 16 * 9 + 8] = bytes(8)  # half of the entry of an absent chunk
+    data[first + 16 * 9 : first + 16 * 9 + 8] = bytes(8)  # overwrites half of the entry of an absent chunk
     array.store.set("c/0", bytes(data))
     layout = Stack(array).layout("c/0")
     assert layout is not None

@@ -41,7 +41,7 @@ def _four_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
-    """Write as one of several workers, and check after each round that all their values are stored."""
+    """Write as one of several workers, and check after each round that the values of all workers are stored."""
     own = list(range(worker, SIZE, workers))
     try:
         for value in range(1, ROUNDS + 1):
@@ -57,7 +57,7 @@ def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
 
 
 def run_threads(work: Callable[[int], None]) -> None:
-    """Run sixteen threads, and raise their first error, before the BrokenBarrierErrors that it causes."""
+    """Run sixteen threads. If some fail, raise an error that is not a BrokenBarrierError caused by another error."""
     with ThreadPoolExecutor(16) as pool:
         errors = [future.exception() for future in [pool.submit(work, i) for i in range(16)]]
     for error in sorted(filter(None, errors), key=lambda e: isinstance(e, threading.BrokenBarrierError)):
@@ -147,7 +147,7 @@ def spawned() -> Iterator[Any]:
 
 @layouts
 def test_four_spawned_processes_lose_nothing(tmp_path: Path, spawned: Any, layout: dict[str, Any]) -> None:
-    # every job pickles the array, and writes some of its elements
+    # for every job, the array is pickled; the job writes some of its elements
     array = zarrlite.create_array(tmp_path, shape=SIZE, dtype="int32", **layout)
     for value in range(1, ROUNDS + 1):
         jobs = [(array, slice(i, None, 8), value) for i in range(8)]
@@ -261,7 +261,7 @@ def test_a_child_forked_while_other_threads_write_does_not_wait_for_their_locks(
 
 
 class CountSteps:
-    """Count the function calls and returns of some work, and act at one of them."""
+    """Count the function calls and returns of some work, and call `do` at one of them."""
 
     def __init__(self, at: int = -1, do: Callable[[], None] = lambda: None) -> None:
         self.count = 0
@@ -283,7 +283,7 @@ class CountSteps:
 
 
 def killed_at(step: int, work: Callable[[], None]) -> bool:
-    """Do some work in a forked process that is killed at a step. Returns False if it finished before."""
+    """Do some work in a forked process that is killed at a step. Returns False if it finishes before that step."""
     child = os.fork()
     if child == 0:
         try:
@@ -312,7 +312,7 @@ def test_a_killed_writer_leaves_the_old_value_or_the_new_one(
     tmp_path: Path, layout: dict[str, Any], index: Any
 ) -> None:
     array = zarrlite.create_array(tmp_path, data=np.full(SIZE, 1, "int32"), **layout)
-    array[index] = 1  # fills caches, so that the counted write takes as many steps as those below
+    array[index] = 1  # fills caches, so that the counted write takes as many steps as the writes below
     steps = CountSteps().run(lambda: assign(array, index, 1))
     keys = sorted(array.store.list())
     kills = 0
@@ -328,7 +328,7 @@ def test_a_killed_writer_leaves_the_old_value_or_the_new_one(
             chunk = slice(start, start + size)
             assert values[chunk].tolist() in (before[chunk].tolist(), after[chunk].tolist())
         assert sorted(reopened.store.list()) == keys
-        reopened[0] = 1  # the next writer does not wait for a lock
+        reopened[0] = 1  # no lock is left, for which the next writer would wait
     assert kills >= 100 // len(KILLED) - 1
 
 
@@ -405,14 +405,14 @@ def test_threads_that_append_lose_nothing(tmp_path: Path, chunks: int, is_shared
 
 @pytest.mark.parametrize("is_local", [True, False], ids=["local", "memory"])
 def test_a_reader_of_a_shard_sees_one_version_of_it(tmp_path: Path, is_local: bool) -> None:
-    # the index and the inner chunks take two requests; the value may be replaced in between
+    # Reading the index and the inner chunks takes two requests. The shard may be replaced between them.
     store: Any = LocalStore(tmp_path) if is_local else MemoryStore()
     array = zarrlite.create_array(store, data=np.arange(1, 9, dtype="u2"), chunks=2, shards=8, compressors=None)
     stop = threading.Event()
 
     def toggle() -> None:
         while not stop.is_set():
-            array[0:2] = 0  # absent, so that the other inner chunks move forward
+            array[0:2] = 0  # removes this inner chunk, so that the others move to the front
             array[0:2] = [1, 2]
 
     with ThreadPoolExecutor(1) as pool:

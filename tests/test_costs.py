@@ -1,4 +1,4 @@
-"""Costs as counts of calls, opened files and imported modules, which do not depend on the speed of a machine."""
+"""Costs, measured as counts of calls, opened files and imported modules, which do not depend on the machine's speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import zarrlite
 from zarrlite import Array
 from zarrlite.codecs import Bytes, Crc32c, ShardingIndexed, Zstd
 
-MAX_PYTHON_CALLS = 70  # to read one chunk
+MAX_PYTHON_CALLS = 70  # maximum to read one chunk
 
 
 def count_calls(operation: Callable[[], Any]) -> tuple[int, int]:
@@ -34,7 +34,7 @@ def count_calls(operation: Callable[[], Any]) -> tuple[int, int]:
         operation()
     finally:
         sys.setprofile(before)
-    return counts["call"] - 1, counts["c_call"] - 1  # without `operation` itself and the second setprofile
+    return counts["call"] - 1, counts["c_call"] - 1  # not counting `operation` itself and the second `setprofile`
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ READS: dict[str, Callable[[Array], Any]] = {
 def test_reading_one_chunk_takes_few_calls(
     array: Array, read: Callable[[Array], Any], record_property: Callable[[str, Any], None]
 ) -> None:
-    read(array)  # work that is done once for each array
+    read(array)  # do what is done only once for each array
     python, c = count_calls(lambda: read(array))
     record_property("python_calls", python)
     record_property("c_calls", c)
@@ -144,7 +144,7 @@ def opened_files(do: Callable[[], Any]) -> list[str]:
     def recording(real: Any) -> Any:
         return lambda path, *rest, **keywords: (found.append(os.fspath(path)), real(path, *rest, **keywords))[1]
 
-    # an audit hook would stay for the whole process, and an interrupt could occur in it
+    # patched instead of audited: an audit hook cannot be removed, and an interrupt could occur in it
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", recording(os.open))
         patch.setattr("builtins.open", recording(open))
@@ -165,13 +165,13 @@ def test_opening_and_reading_opens_only_the_document_and_the_chunk(
     array: Array, tmp_path: Path, read: Callable[[Path], Any]
 ) -> None:
     root = tmp_path / "group" / "array"
-    read(tmp_path)  # modules are loaded when they are first needed
+    read(tmp_path)  # load the modules that are imported on first use
     assert opened_files(lambda: read(tmp_path)) == [str(root / "zarr.json"), str(root / "c" / "0" / "0")]
     assert opened_files(lambda: array[0:10, 0:10]) == [str(root / "c" / "0" / "0")]
 
 
 def test_opening_a_member_through_its_group_opens_two_documents(array: Array, tmp_path: Path) -> None:
-    zarrlite.open_group(tmp_path, mode="r")  # modules are loaded when they are first needed
+    zarrlite.open_group(tmp_path, mode="r")  # load the modules that are imported on first use
     found = opened_files(lambda: zarrlite.open_group(tmp_path, mode="r")["group/array"])
     assert found == [str(tmp_path / "zarr.json"), str(tmp_path / "group" / "array" / "zarr.json")]
 
@@ -226,7 +226,7 @@ HEAVY = {
 
 @pytest.fixture(scope="module")
 def imported() -> set[str]:
-    """Return the modules that `import zarrlite` and the use of one of its names load in a new interpreter."""
+    """Return the modules that a new interpreter loads for `import zarrlite` and the use of one of its names."""
     root = str(Path(zarrlite.__file__).parents[1])
     found = subprocess.run(
         [sys.executable, "-c", IMPORT],

@@ -53,13 +53,13 @@ def docstring(value: Any) -> str:
 
 
 def sections(value: Any) -> dict[str, str]:
-    """Return the sections of a numpydoc docstring; the text before the first one is under ""."""
+    """Return the sections of a numpydoc docstring by title. The text before the first section has the title ""."""
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n-{3,}$", docstring(value), flags=re.MULTILINE)
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
 def entries(section: str) -> list[str]:
-    """Return the names that a section describes; one line may have several."""
+    """Return the names that a section describes. One line may describe several."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
     return [name.strip() for head in heads for name in head.split(",")]
 

@@ -1,4 +1,4 @@
-"""Every guarantee of docs/guarantees.md has a test; those that no other file tests are tested here."""
+"""Every guarantee in docs/guarantees.md has a test; guarantees that no other file tests are tested here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zarrlite import LocalStore, MemoryStore, Store
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
-TABLES = ("Stores", "Operations", "Stores and operations", "Other failures")  # sections whose cells are guarantees
+TABLES = ("Stores", "Operations", "Stores and operations", "Other failures")  # sections with tables of guarantees
 NO_PROMISE = "-"
 
 Row = dict[str, str]  # title of the column -> cell
@@ -39,7 +39,7 @@ def rows(section: str) -> list[Row]:
 
 
 def labels(text: str) -> list[str]:
-    """Return the labels of tests in a text: `[label]`, which is not the text of an inline link."""
+    """Return the test labels in a text: each `[label]` that is not the text of an inline link."""
     return re.findall(r"\[([^\]]+)\](?!\()", text)
 
 
@@ -89,7 +89,7 @@ def test_every_named_scene_exists(row: Row) -> None:
 
 
 READS = 200
-CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # kinds that one `get` reads
+CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # one `get` reads such a chunk
 SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
 PARTS = ["parts", "parts, all sized", "parts, last empty", "parts, index apart", "parts, index apart, appended"]
 
@@ -167,7 +167,7 @@ def test_processes_that_change_parts_of_one_chunk_lose_nothing(kind: str, tmp_pa
 def test_a_killed_writer_with_lock_files_leaves_an_acceptable_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crash, "LocalStore", partial(LocalStore, lock_method="file", lock_timeout=1))
     figures = crash.run_scene(SCENES[name], 6, seed=0)
-    # a lock file of a process that has ended stays until the same key is locked again
+    # the lock file of a process that has ended remains until the same key is locked again
     stale = [failure for failure in figures.failures if failure.outcome == "left" and "lock." in failure.description]
     assert [failure for failure in figures.failures if failure not in stale] == []
     assert figures.trials

@@ -31,7 +31,7 @@ def zstd(request: pytest.FixtureRequest) -> Any:
 
 
 def choose(module: str, *hidden: str) -> str:
-    """Return the library that a new interpreter chooses without some modules, or its error."""
+    """Return the library that a new interpreter chooses while some modules are hidden, or the error that it prints."""
     command = [sys.executable, "-c", CHOICE.format(module=module, hidden=hidden)]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
@@ -104,7 +104,7 @@ def test_a_frame_is_decoded_only_if_it_is_complete_and_nothing_follows(zstd: Any
 
 def test_a_frame_with_a_wrong_size_is_refused_before_more_is_decoded(zstd: Any) -> None:
     frame = bytearray(zstd.Compressor(3, checksum=False).compress(bytes(2**20)))
-    assert frame[4] & 0xE0 == 0xA0  # a size of 4 bytes follows the descriptor
+    assert frame[4] & 0xE0 == 0xA0  # the descriptor announces a content size field of 4 bytes
     frame[5:9] = (1000).to_bytes(4, "little")
     with pytest.raises(zstd.Error):
         zstd.Decompressor().decompress(frame, 1000)

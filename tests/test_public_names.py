@@ -17,7 +17,7 @@ import pytest
 import zarrlite
 
 SOURCE = Path(zarrlite.__file__)
-# functions and objects that zarr-python 3.1 has at its top level
+# functions and objects at the top level of zarr-python 3.1
 ZARR_PYTHON_NAMES = (
     "array",
     "config",

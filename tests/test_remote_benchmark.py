@@ -27,10 +27,10 @@ try:
     from benchmarks.remote.catalogue import catalogue
     from benchmarks.remote.data import TINY
     from benchmarks.remote.space import RemoteSpace
-except ImportError:  # without obstore, no test runs
+except ImportError:  # obstore is not installed, so there is nothing to test
     WORKLOADS = {}
 else:
-    # the peak of a write is measured in the same way as that of a read, in one process for each contestant
+    # left out, because it takes a process for each contestant and is measured in the same way as peak/read
     WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if "peak/write" not in workload.name}
 UNSUPPORTED = {("tensorstore 32", "open"), ("tensorstore 64", "open")}
 
@@ -97,7 +97,7 @@ class _Echo(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def echo(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The port of a server that echoes its input once a number of connections wait for it."""
+    """The port of a server that echoes its input once a given number of connections have sent some."""
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

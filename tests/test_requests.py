@@ -1,4 +1,4 @@
-"""How many requests and Python calls a chunk takes: counts, not times."""
+"""Counts of the requests and Python calls that reading or writing a chunk takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
 
 
 class RecordingStore(MemoryStore):
-    """Records requests by key; a batch of values is one request, and so is a batch of patches."""
+    """Records the keys of requests. A batch of values is one request, and so is a batch of patches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ SHARDED = [ShardingIndexed((16, 16), [Bytes()])]
 
 
 def assert_all_chunks_are_read_once(requests: list[str]) -> None:
-    """Check that every chunk is requested once; neighbours may share a request."""
+    """Check that every chunk is requested once. Several chunks may share a request."""
     assert [key for request in requests for key in request.removeprefix("get ").split()] == CHUNKS
 
 
@@ -128,7 +128,7 @@ def test_chunks_in_parts_take_one_request_for_all_parts(codecs: Any) -> None:
     store, array = create(codecs, storage_transformers=[ConcatParts([Part(""), Part(".end", 4)])])
     assert requests_of(store, lambda: array[:32, :32]) == ["get c/0/0.end c/0/0"]
     assert requests_of(store, lambda: array[30:34, 5])[-1] in (
-        "get c/0/0.end c/1/0.end c/0/0 c/1/0",  # compressed: both whole chunks
+        "get c/0/0.end c/1/0.end c/0/0 c/1/0",  # compressed: all bytes of both chunks
         "get c/0/0 c/1/0",  # uncompressed: only the selected elements of both chunks
     )
 
@@ -161,14 +161,14 @@ MANY = 256
     ids=["uncompressed", "zstd", "shard, zstd"],
 )
 def test_a_chunk_among_many_takes_few_calls(tmp_path: Path, codecs: Any, read: int, write: int) -> None:
-    """Count for small chunks (or inner chunks) on disk, in one thread, since calls of other threads are not counted."""
+    """The data is small enough for one thread, because calls in other threads are not counted."""
     data = np.random.default_rng(0).integers(0, 1000, (128, 128)).astype("u2")
     chunk = (128, 128) if isinstance(codecs[0], ShardingIndexed) else (8, 8)
     first, second = (
         zarrlite.create_array(tmp_path / name, shape=data.shape, chunks=chunk, dtype="u2", codecs=codecs)
         for name in ("first", "second")
     )
-    first[...] = data  # work that is done once
+    first[...] = data  # do what is done only once
     calls = count_calls(lambda: second.__setitem__(..., data))[0] / MANY, count_calls(lambda: second[...])[0] / MANY
     print(f"{calls[0]:.0f} calls to write a chunk, {calls[1]:.0f} to read it")
     assert (second[...] == data).all()

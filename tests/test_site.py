@@ -11,7 +11,7 @@ from tests import reference, site
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
-    """Write the sources of the site to a folder of its own."""
+    """Write the sources of the site to a temporary folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site, "DOCS", tmp_path_factory.mktemp("docs"))
         site.write_sources()

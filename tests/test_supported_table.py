@@ -1,4 +1,4 @@
-"""The page of supported extensions: it lists what the registries have, and what each needs."""
+"""The page of supported extensions lists every extension in the registries, and the extra that it needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.supported_table import PAGE, REGISTERED_CODECS
 ROOT = Path(__file__).parents[1]
 LIST = "from tests.supported_table import PAGE, page; assert page() == PAGE.read_text('utf-8')"
 EXTRAS = "from zarrlite.extensions.registry import codecs as c; print(*(n for n in c.names() if c.find(n).extra))"
-# encodes with every codec while the optional packages cannot be imported, and prints the names of those that fail
+# Encode with every codec while the optional packages cannot be imported, and print the names of the codecs that fail.
 WITHOUT_EXTRAS = """
 import sys
 for name in ("numcodecs", "pcodec", "zfpy"):
@@ -40,7 +40,7 @@ for name in codecs.names():
 
 
 def run(code: str) -> str:
-    # another process: other tests register extensions of their own
+    # in a separate process, because other tests register extensions in this one
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 

@@ -83,7 +83,7 @@ def test_jobs_are_pulled_as_they_are_needed() -> None:
 
     threads.run(do, jobs(), LARGE)
     assert done == 200
-    assert max(ahead) <= 4 + 4  # one for each worker, and one for each to see how many threads are needed
+    assert max(ahead) <= 4 + 4  # one for each worker, and four that are pulled to see how many threads are needed
 
 
 class JobError(Exception):
@@ -106,7 +106,7 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
     done: list[int] = []
     threads.run(done.append, range(10), nbytes)  # the pool still works
     assert sorted(done) == list(range(10))
-    assert len(started) == count  # and no further job of the failed call was started
+    assert len(started) == count  # no job of the failed call was started after it
 
 
 def test_an_error_of_the_job_iterator_is_raised() -> None:
@@ -126,7 +126,7 @@ def test_nothing_is_running_when_run_returns_with_an_error() -> None:
 
     def do(job: int) -> None:
         if job == 0:
-            started.acquire(timeout=60)  # once another job has started
+            started.acquire(timeout=60)  # wait until another job has started
             raise JobError
         running.add(job)
         started.release()
@@ -189,7 +189,7 @@ def test_only_one_job_is_deferred_at_a_time() -> None:
 
     threads.run_later(do, "first")
     assert started.wait(60)
-    threads.run_later(do, "second")  # does not wait for the first, but runs at once
+    threads.run_later(do, "second")  # does not wait for the first, but runs immediately
     assert done == [("second", threading.main_thread())]
     proceed.set()
     assert threads.finish_deferred()
@@ -266,7 +266,7 @@ def test_arrays_can_be_used_while_the_interpreter_shuts_down() -> None:
 def test_a_call_that_starts_while_a_place_is_full_gets_its_threads_once_they_are_free() -> None:
     place = threads.Place(4)
     first_is_under_way, first_may_end = threading.Barrier(5), threading.Event()
-    second_is_under_way = threading.Barrier(4)  # broken by the timeout unless four jobs are under way at once
+    second_is_under_way = threading.Barrier(4)  # times out unless four jobs run at the same time
 
     def first(number: int) -> None:
         first_is_under_way.wait(60)
@@ -275,7 +275,7 @@ def test_a_call_that_starts_while_a_place_is_full_gets_its_threads_once_they_are
     def second(number: int) -> None:
         if number:
             second_is_under_way.wait(60)
-        else:  # begun while all threads are busy
+        else:  # this job starts while all threads are busy
             first_may_end.set()
 
     with ThreadPoolExecutor(1) as other:
@@ -295,7 +295,7 @@ def test_a_place_keeps_no_reference_to_a_call_that_has_ended() -> None:
 
     threads.run(use, range(8), 0, place)
     del use
-    for _ in range(600):  # the last thread of the pool may be about to drop it
+    for _ in range(600):  # a thread of the pool may be just about to release it
         gc.collect()
         if references[0]() is None:
             return
@@ -315,7 +315,7 @@ def test_no_thread_outlives_a_call_that_is_interrupted_while_it_submits_work(mon
 
     def submit(self: ThreadPoolExecutor, *args: Any) -> Any:
         found = original(self, *args)
-        if self is pool:  # another pool may still start its threads
+        if self is pool:  # other pools are not interrupted
             started.wait(60)
             raise KeyboardInterrupt
         return found

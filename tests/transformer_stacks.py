@@ -1,4 +1,4 @@
-"""Random stacks of storage transformers and the chunk key encodings to use them with."""
+"""Random stacks of storage transformers, and chunk key encodings to combine with them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ stacks = st.lists(st.one_of(shardings, st.sampled_from(PARTS)), max_size=4).map(
 
 
 class StoreReadByKey(MemoryStore):
-    """A store whose values are read by key: it keeps nothing open, and does not know sizes in advance."""
+    """A store whose values are read by key: it keeps no file open, and does not know sizes in advance."""
 
     def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
         return super().get(key, byte_range)

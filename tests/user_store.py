@@ -1,4 +1,4 @@
-"""A store as a user writes it, with nothing but the four operations that a writable store must have."""
+"""A store as a user might write it, with only the four operations that a writable store must have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zarrlite import ByteRange, Store
 
 
 class UserStore(Store):
-    """A store over a dict, with `get`, `set`, `erase` and `list`. Its `set` does not take `new`."""
+    """A store backed by a dict, with `get`, `set`, `erase` and `list`. Its `set` does not take `new`."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}

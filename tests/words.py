@@ -1,7 +1,7 @@
 """`python -m tests.words [PATH ...]`: check the words of code, tests and pages against the house style.
 
 Rules (CONTRIBUTING.md, "Words")
-- No sentence of a docstring or a comment begins with one of `SENTENCE_OPENINGS`, no comment with one of
+- No sentence of a docstring or a comment begins with one of `SENTENCE_OPENINGS`, and no comment begins with one of
   `COMMENT_OPENINGS`.
 - The docstring of a function or method begins with a verb, or with "Whether". A script cannot tell verbs from nouns:
   it refuses the words of `NEVER_VERBS` and plurals. Properties, fixtures and tests may begin with a noun phrase.
@@ -9,7 +9,7 @@ Rules (CONTRIBUTING.md, "Words")
 - Pages in Markdown follow the same rules as docstrings, except for their code blocks.
 - Text in backticks or double quotes is code or a quotation, and is not checked.
 
-Without arguments everything in `EVERYTHING` is checked. Prints a line for each fault; the exit code is 1 if there
+Without arguments, everything in `EVERYTHING` is checked. Prints a line for each fault; the exit code is 1 if there
 are any.
 """
 
@@ -51,7 +51,7 @@ single small smaller true false
 """
 FIRST_WORD = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*\b")
 
-# Phrases of the glossary's left column, and what to write instead. A space matches a line break, too.
+# Phrases from the glossary's left column, and what to write instead. A space also matches a line break.
 COMPARATIVES = "better|bigger|different|earlier|faster|fewer|further|greater|higher|larger|later|less|longer|lower|more"
 COMPARATIVES += "|other|shorter|slower|smaller|sooner|worse"
 THINGS = "array|checksum|chunk|codec|header|index|key|padding|prefix|value"
@@ -139,7 +139,7 @@ def find_page_faults(text: str) -> list[Fault]:
 
 
 def _test_names(tree: ast.Module) -> Iterator[Passage]:
-    """Yield the names of tests as sentences."""
+    """Yield the names of tests, with spaces instead of underscores."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             yield Passage(node.lineno, node.name.replace("_", " ").replace(" none", " None"))
@@ -156,7 +156,7 @@ def _docstrings(tree: ast.Module) -> Iterator[tuple[ast.AST, Passage]]:
 
 
 def _comments(source: str) -> Iterator[Passage]:
-    """Yield the comments of a file. Comment lines that follow each other in the same column are one comment."""
+    """Yield the comments of a file. Consecutive comment lines in the same column are one comment."""
     block: list[str] = []
     first = last = column = 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -201,7 +201,7 @@ def _opening_reason(kind: str, opening: re.Match[str]) -> str:
 
 
 def _check_phrases(passage: Passage, masked: str) -> Iterator[Fault]:
-    """Yield a fault for each phrase of the glossary's left column."""
+    """Yield a fault for each phrase from the glossary's left column."""
     for phrase, instead in PHRASES:
         for match in phrase.finditer(masked):
             line = passage.line + masked.count("\n", 0, match.start())
@@ -240,7 +240,7 @@ def _shown(text: str) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the Python files and the pages at and below a path, without those that are not checked."""
+    """Return the Python files and the pages at and below a path, except generated ones."""
     files = sorted([*path.rglob("*.py"), *path.rglob("*.md")]) if path.is_dir() else [path]
     return [file for file in files if file.relative_to(ROOT).as_posix() not in GENERATED]
 

@@ -1,4 +1,4 @@
-"""zarrita.js in headless Chromium: a page of another origin that reads arrays from a server."""
+"""zarrita.js in headless Chromium: a page from another origin that reads arrays from a server."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Zarrita:
 
 @contextmanager
 def zarrita() -> Iterator[Zarrita]:
-    """Open the page, in a browser that ends with the context."""
+    """Open the page in a browser, which is closed when the context ends."""
     modules = Path(os.environ.get("ZARRITA", "."), "node_modules")
     program = chromium.find()
     if program is None:

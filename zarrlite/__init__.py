@@ -3,7 +3,7 @@
 Rules
 - `_MODULES` maps every public name to the module that defines it. A name is imported when it is first used, so that
   `zarrlite --help` loads neither numpy nor the rest of the library.
-- Type checkers read the plain imports below the table; a test compares the two lists.
+- Type checkers read the import statements below the table; a test checks that both lists agree.
 """
 
 import importlib
@@ -85,7 +85,7 @@ _MODULES = {
     "zeros": "nodes.convenience",
     "zeros_like": "nodes.convenience",
 }
-# modules that can be used as attributes without importing them: `zarrlite.codecs.Zstd`
+# submodules that are available as attributes without an explicit import: `zarrlite.codecs.Zstd`
 _ROOMS = (
     "chunk_grids",
     "chunk_key_encodings",
@@ -95,7 +95,8 @@ _ROOMS = (
     "storage_transformers",
     "stores",
 )
-# attributes at run time as well; type checkers need an explicit import, because these modules import this one
+# further submodules that are attributes at run time. Type checkers do not know them without an explicit import,
+# because they import this module and are therefore not imported below.
 _TOOLS = ("bridge", "core", "dtype", "layout", "n5", "storage", "testing", "tiff")
 __all__ = list(_MODULES)
 
@@ -178,7 +179,7 @@ if TYPE_CHECKING:
     from zarrlite.stores.object import ObjectStore as ObjectStore
     from zarrlite.stores.zip import ZipStore as ZipStore
     from zarrlite.tools.transfer.reencoding import reencode as reencode
-else:  # a type checker that sees `__getattr__` would accept every attribute
+else:  # hidden from type checkers, which would accept every attribute of a module with `__getattr__`
 
     def __getattr__(name):
         """Import a public name or a submodule when it is first used."""

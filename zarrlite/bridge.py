@@ -1,8 +1,8 @@
-"""Stores and extensions of zarrlite for zarr-python, and stores of zarr-python for zarrlite (extra `zarr`).
+"""zarrlite's stores and extensions for zarr-python, and zarr-python's stores for zarrlite (requires the extra `zarr`).
 
-`ZarrStore` lets zarr-python use a store of zarrlite, `FromZarr` lets zarrlite use a store of zarr-python. zarr-python
-finds the codecs and the chunk key encoding by entry points: opening arrays with `pad`, `offset` and `suffix` needs no
-import.
+`ZarrStore` lets zarr-python use a zarrlite store, and `FromZarr` lets zarrlite use a zarr-python store. zarr-python
+finds the codecs `pad` and `offset` and the chunk key encoding `suffix` through entry points, so that it opens arrays
+with them even if this module is not imported.
 """
 
 from zarrlite.adapters.zarr_extensions import OffsetCodec, PadCodec, SuffixKeyEncoding, WindowedPipeline

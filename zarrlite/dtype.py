@@ -1,7 +1,7 @@
 """Data types under zarr-python's names: `zarrlite.dtype.Int8`, `parse_dtype` and others.
 
-A `ZDType` describes one of the data types of `zarrlite.data_types`, with the methods that scripts for zarr-python use.
-It can be passed as `dtype` wherever a data type can.
+A `ZDType` wraps one of the data types in `zarrlite.data_types`, and has the methods that scripts written for
+zarr-python call. Every function with a parameter `dtype` accepts it.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class ZDType:
 
     @classmethod
     def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
-        """Return the data type of a numpy dtype. Raises ArgumentError if it belongs to another class."""
+        """Return the data type for a numpy dtype. Raises ArgumentError if that data type is of another class."""
         found = parse_dtype(dtype)
         if not isinstance(found, cls):
-            raise ArgumentError(f"dtype must be one of {cls.__name__}, not {dtype!r}, which is {found!r}")
+            raise ArgumentError(f"dtype must correspond to {cls.__name__}, not {dtype!r}, which is {found!r}")
         return found
 
     def to_native_dtype(self) -> np.dtype[Any]:
@@ -90,7 +90,7 @@ class ZDType:
         return dtype.newbyteorder(">") if self.endianness == "big" and self.data_type.has_byte_order else dtype
 
     def to_json(self, zarr_format: Literal[2, 3] = 3) -> Json:
-        """Return the data type in the form of zarr.json, or for Zarr v2, in that of zarr-python."""
+        """Return the data type as JSON: as in zarr.json or, for Zarr v2, in the format of zarr-python."""
         if zarr_format == 3:
             return self.data_type.to_json()
         if self.data_type.itemsize is None:
@@ -104,18 +104,18 @@ class ZDType:
         return self.data_type.default_fill_value
 
     def cast_scalar(self, data: object) -> Any:
-        """Return a value as a scalar of this data type. Raises ArgumentError if it does not fit."""
+        """Convert a value to a scalar of this data type. Raises ArgumentError if that is not possible."""
         try:
             return self.data_type.cast_scalar(data)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentError(f"{data!r} does not fit {self.data_type.name}: {error}") from None
+            raise ArgumentError(f"{data!r} cannot be converted to {self.data_type.name}: {error}") from None
 
     def to_json_scalar(self, data: object, *, zarr_format: Literal[3] = 3) -> Json:
-        """Return a scalar in the form of a fill value in zarr.json."""
+        """Return a scalar as JSON, in the form of fill values in zarr.json."""
         return self.data_type.fill_value_json(self.cast_scalar(data))
 
     def from_json_scalar(self, data: Json, *, zarr_format: Literal[3] = 3) -> Any:
-        """Return a fill value of zarr.json as a scalar. Raises MetadataError if it is invalid."""
+        """Return a fill value from zarr.json as a scalar. Raises MetadataError if it is invalid."""
         return self.data_type.parse_fill_value(data)
 
 
@@ -131,79 +131,79 @@ class Bool(_Number):
 
 
 class Int8(_Number):
-    """Signed integers of 8 bits."""
+    """8-bit signed integers."""
 
     name = "int8"
 
 
 class Int16(_Number):
-    """Signed integers of 16 bits."""
+    """16-bit signed integers."""
 
     name = "int16"
 
 
 class Int32(_Number):
-    """Signed integers of 32 bits."""
+    """32-bit signed integers."""
 
     name = "int32"
 
 
 class Int64(_Number):
-    """Signed integers of 64 bits."""
+    """64-bit signed integers."""
 
     name = "int64"
 
 
 class UInt8(_Number):
-    """Unsigned integers of 8 bits."""
+    """8-bit unsigned integers."""
 
     name = "uint8"
 
 
 class UInt16(_Number):
-    """Unsigned integers of 16 bits."""
+    """16-bit unsigned integers."""
 
     name = "uint16"
 
 
 class UInt32(_Number):
-    """Unsigned integers of 32 bits."""
+    """32-bit unsigned integers."""
 
     name = "uint32"
 
 
 class UInt64(_Number):
-    """Unsigned integers of 64 bits."""
+    """64-bit unsigned integers."""
 
     name = "uint64"
 
 
 class Float16(_Number):
-    """Floating-point numbers of 16 bits."""
+    """16-bit floating-point numbers."""
 
     name = "float16"
 
 
 class Float32(_Number):
-    """Floating-point numbers of 32 bits."""
+    """32-bit floating-point numbers."""
 
     name = "float32"
 
 
 class Float64(_Number):
-    """Floating-point numbers of 64 bits."""
+    """64-bit floating-point numbers."""
 
     name = "float64"
 
 
 class Complex64(_Number):
-    """Complex numbers of two 32-bit components."""
+    """Complex numbers with two 32-bit components."""
 
     name = "complex64"
 
 
 class Complex128(_Number):
-    """Complex numbers of two 64-bit components."""
+    """Complex numbers with two 64-bit components."""
 
     name = "complex128"
 
@@ -230,7 +230,7 @@ class FixedLengthUTF32(ZDType):
 
 
 class NullTerminatedBytes(ZDType):
-    """At most `length` bytes, without trailing zeros."""
+    """At most `length` bytes. Trailing zero bytes are not part of the value."""
 
     name = "null_terminated_bytes"
 
@@ -254,19 +254,19 @@ class _Time(ZDType):
 
 
 class DateTime64(_Time):
-    """Points in time, as a number of `scale_factor` units."""
+    """Points in time, counted in steps of `scale_factor` units."""
 
     name = "numpy.datetime64"
 
 
 class TimeDelta64(_Time):
-    """Durations, as a number of `scale_factor` units."""
+    """Durations, counted in steps of `scale_factor` units."""
 
     name = "numpy.timedelta64"
 
 
 class Structured(ZDType):
-    """Records of named fields."""
+    """Records with named fields."""
 
     name = "struct"
 
@@ -281,14 +281,14 @@ _ALIASES = {"structured": "struct", "variable_length_bytes": "bytes"}
 
 
 def parse_dtype(dtype_spec: ZDType | npt.DTypeLike | dict[str, Json], *, zarr_format: Literal[2, 3] = 3) -> ZDType:
-    """Return the data type for a numpy dtype, a Python type, a name, or the JSON of zarr.json.
+    """Return the data type for a numpy dtype, a Python type, a name, or JSON from zarr.json.
 
     Parameters
     ----------
     dtype_spec : data type
-        The data type, as for `create_array`.
+        The data type, in any form that `create_array` accepts.
     zarr_format : {2, 3}, optional
-        Accepted for compatibility with zarr-python; both formats have the same data types here.
+        Accepted for compatibility with zarr-python, but ignored: zarrlite has the same data types for both formats.
 
     Returns
     -------
@@ -300,7 +300,7 @@ def parse_dtype(dtype_spec: ZDType | npt.DTypeLike | dict[str, Json], *, zarr_fo
     ArgumentError
         If there is no such data type.
     MetadataError
-        If JSON or a name is invalid.
+        If the JSON or the name is invalid.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def parse_dtype(dtype_spec: ZDType | npt.DTypeLike | dict[str, Json], *, zarr_fo
     try:
         if np.dtype(dtype_spec).byteorder == ">":  # type: ignore[arg-type]
             endianness = "big"
-    except (TypeError, ValueError):  # a name or JSON of zarr.json
+    except (TypeError, ValueError):  # not a numpy dtype, but a name or JSON from zarr.json
         pass
     name = data_type.name if not data_type.name.startswith("r") or data_type.dtype.kind != "V" else "raw_bytes"
     cls = _CLASSES.get(_ALIASES.get(name, name), ZDType)

@@ -17,7 +17,7 @@ FaultKind = Literal[
     "value",  # a member has the right type but a forbidden value
     "conflict",  # two members contradict each other
     "limit",  # a number, depth or size is larger than zarrlite supports
-    "unknown-member",  # a member is not defined
+    "unknown-member",  # an object has a member that is not defined
     "unknown-extension",  # an extension is not registered
 ]
 
@@ -63,7 +63,7 @@ class DependencyError(ZarrliteError, ImportError):
 class MetadataError(ZarrliteError, ValueError):
     """A metadata document is invalid.
 
-    `pointer` locates the first fault, `kind` classifies it, and `problems` has all faults of the document.
+    `pointer` locates the first fault, `kind` classifies it, and `problems` contains all faults in the document.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class MetadataError(ZarrliteError, ValueError):
         document : str, optional
             The key of the document, or another name for it.
         problems : tuple of MetadataError, optional
-            All faults of the document, including this one. Omit it if this is the only one.
+            All faults in the document, including this one. Omit it if this is the only fault.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class MetadataError(ZarrliteError, ValueError):
         return f"{text} (and {others} more)" if others else text
 
     def under(self, prefix: str, document: str | None = None) -> Self:
-        """Return the same fault or faults with `prefix` prepended to every pointer."""
+        """Return the same error, with `prefix` prepended to every pointer and, if passed, the name `document`."""
         others = tuple(p.under(prefix, document) for p in self.problems) if len(self.problems) > 1 else ()
         return type(self)(
             self.message,
@@ -117,7 +117,7 @@ class MetadataError(ZarrliteError, ValueError):
 
 
 class UnknownExtensionError(MetadataError):
-    """A document requires an extension that is not registered; register it, or use a library that has it."""
+    """A document requires an extension that is not registered; register it, or use a library that supports it."""
 
 
 class MetadataWarning(UserWarning):
@@ -179,7 +179,7 @@ class DataError(ZarrliteError, ValueError):
         return f"{where}: {self.message}" if where else self.message
 
     def at(self, *, key: str | None = None, codec: str | None = None) -> Self:
-        """Return the same fault, with the key or codec filled in if not known yet."""
+        """Return the same error, with the key and the codec filled in where they were not known."""
         return type(self)(self.message, key=self.key or key, codec=self.codec or codec)
 
 
@@ -212,7 +212,7 @@ class CredentialsError(StoreError, PermissionError):
 
 
 class AccessError(StoreError, PermissionError):
-    """A server refuses access to a value; its owner must grant it."""
+    """A server refuses access to a value; the owner of the value must grant it."""
 
 
 class ReadOnlyError(StoreError, PermissionError):
@@ -224,10 +224,10 @@ class KeyRefusedError(StoreError):
 
 
 class SelectionError(ZarrliteError, IndexError):
-    """The index does not fit the array."""
+    """An index is not valid for the array; for example, it is out of bounds."""
 
 
-# zarr-python's names of errors, for `except` clauses. Several names may denote the same class here.
+# Error names from zarr-python, for `except` clauses. Several of them denote the same class.
 BaseZarrError = ZarrliteError
 ArrayNotFoundError = GroupNotFoundError = NodeNotFoundError
 ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError

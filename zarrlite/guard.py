@@ -1,12 +1,14 @@
-"""A lock for `with` statements that an interrupt (Ctrl-C) cannot leave locked.
+"""A lock that a `with` statement always releases, even if an interrupt (Ctrl-C) arrives while it acquires the lock.
 
 Rules
 - Since Python 3.14, a signal handler may run after an `__enter__` written in C has returned and before the block of
-  the `with` statement begins. An exception that the handler raises there skips `__exit__`. `__enter__` is therefore
-  written in Python: no handler runs after its last call has returned. Earlier versions run no handler at this point.
-- `__exit__` is inherited from the built-in lock: a handler may run before the first instruction of a Python function,
-  but not before a C function.
-- Every other object with an `__enter__` in C has this problem: use `try` and `finally` for those that must be closed.
+  the `with` statement begins. If the handler raises an exception there, `__exit__` is not called. `__enter__` is
+  therefore written in Python: then no handler runs between its last call and the beginning of the block. Earlier
+  versions of Python run no handler at this point.
+- `__exit__` is inherited from the built-in lock, which is written in C: a handler may run before the first instruction
+  of a Python function, but not before a C function is called.
+- Every other context manager whose `__enter__` is written in C has this problem: use `try` and `finally` for those that
+  must be closed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if sys.version_info < (3, 14):
 else:
 
     class Guard(RLock):
-        """A re-entrant lock, because a signal handler may run while it is held, and acquire it again."""
+        """A lock that is re-entrant, because a signal handler that runs while it is held may acquire it again."""
 
         __slots__ = ()
 

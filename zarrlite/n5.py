@@ -1,7 +1,7 @@
 """Read N5 containers in place, and write datasets that other programs read as N5.
 
 `open` reads a container without writing to it. `create_array` writes a new dataset. `write_documents` adds `zarr.json`
-documents to a container, so that `zarrlite.open` reads and writes it. formats/n5.py maps N5 to Zarr v3.
+documents to a container, so that `zarrlite.open` can read and write it. formats/n5.py maps N5 to Zarr v3.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def open(  # noqa: A001
     missing_chunks
         "fill" reads a missing block as zeros, "error" raises an error.
     max_chunk_bytes
-        The largest decoded size of a block; larger ones are refused. None means the environment variable
-        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
+        The maximum decoded size of a block; larger ones are refused. By default, this is the value of the environment
+        variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def open(  # noqa: A001
     NodeNotFoundError
         If there is no dataset or group at `path`.
     MetadataError
-        If an `attributes.json` is not valid or uses a feature that has no counterpart in Zarr, or if the version of
-        the container is above 4.
+        If an `attributes.json` is not valid or uses a feature that has no counterpart in Zarr, or if the container
+        has a major version above 4.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def write_documents(
 ) -> list[str]:
     """Write a `zarr.json` for every dataset and group at and below a path.
 
-    Afterwards `zarrlite.open` reads the container, as does any other library that knows the codec. Nothing is written
-    if one of the nodes cannot be converted.
+    Afterwards, `zarrlite.open` and every other library that supports the codec can open the container. Nothing is
+    written if one of the nodes cannot be converted.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ def write_documents(
     path
         The path of the dataset or group to start from; the root by default.
     codec
-        The codec that handles the headers of blocks, as for `array_document`.
+        The codec that handles the block headers, as for `array_document`.
     overwrite
-        Whether to replace `zarr.json` documents with different content.
+        Whether to replace existing `zarr.json` documents whose content differs.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def write_documents(
         if existing is not None and bytes(existing) != document and not overwrite:
             message = f"{container!r} already has a different {key}; overwrite=True replaces it"
             raise NodeExistsError(message, path=key)
-    # from the leaves up, so that a hierarchy that can be opened is complete
+    # leaves first: once the root can be opened, the hierarchy is complete
     container.set_many(sorted(documents.items(), key=lambda item: -item[0].count("/")))
     return sorted(documents)
 
@@ -165,8 +165,8 @@ def create_array(
 ) -> Array:
     """Create an N5 dataset, whose chunks are stored as N5 blocks.
 
-    No `zarr.json` is written, so the shape and the attributes of the array cannot be changed; `write_documents` adds
-    one.
+    No `zarr.json` is written. The shape and the attributes of the array therefore cannot be changed until
+    `write_documents` has added one.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def create_array(
     shape
         The length of each dimension, `dimensions` in N5.
     dtype
-        The data type: an integer of 8 to 64 bits, float32 or float64.
+        The data type: an integer type with 8 to 64 bits, float32 or float64.
     path
         The path of the dataset inside the container; the root by default.
     chunks
@@ -183,11 +183,11 @@ def create_array(
     compression
         The `compression` object of N5, written unchanged; `{"type": "gzip", "level": 6}` by default.
     attributes
-        Further members of `attributes.json`.
+        Additional members of `attributes.json`.
     overwrite
         Whether to remove everything at `path` first.
     max_chunk_bytes
-        The largest decoded size of a block that the returned array reads and writes, as for `open`.
+        The maximum decoded size of a block that the returned array reads or writes, as for `open`.
 
     Returns
     -------
@@ -199,9 +199,9 @@ def create_array(
     ArgumentError
         If an argument is not valid, or `attributes` contains a member that N5 defines.
     MetadataError
-        If N5 has no such data type or shape, or zarrlite does not know the compression.
+        If N5 does not support the data type or the shape, or zarrlite does not support the compression.
     NodeExistsError
-        If `path` is not empty and `overwrite` is false, or if it is inside a dataset.
+        If the container already has something at `path` and `overwrite` is false, or if `path` is inside a dataset.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def create_array(
     container, node_path = open_store(store), normalize_path(path)
     metadata = array_metadata(shape, dtype, chunks=chunks, attributes=attributes)
     if not metadata.chunk_grid.uniform:
-        raise ArgumentError(f"the blocks of an N5 array must have one length along each dimension, not {chunks!r}")
+        raise ArgumentError(f"the blocks of an N5 array must all have the same shape, not {chunks!r}")
     user_attributes = metadata.attributes or {}
     conflicts = sorted(RESERVED.intersection(user_attributes))
     if conflicts:
@@ -232,13 +232,13 @@ def create_array(
     if not node_path:
         document = {"n5": VERSION, **document}
     elif container.size(ATTRIBUTES) is None:
-        container.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # z5py requires it
+        container.set(ATTRIBUTES, dump_json({"n5": VERSION}))  # z5py requires the version
     container.set(key_prefix(node_path) + ATTRIBUTES, dump_json(document))
     return array
 
 
 def _make_room(store: Store, path: str, *, overwrite: bool) -> None:
-    """Remove everything at a path if `overwrite` is true. Raises NodeExistsError if a dataset cannot be created."""
+    """Remove everything at a path if `overwrite` is true. Raises NodeExistsError if no dataset may be created there."""
     prefix = key_prefix(path)
     if N5Store(store).is_inside_dataset(path):
         message = f"{path!r} in {store!r} must not be inside an N5 dataset, whose blocks are stored there"

@@ -2,18 +2,19 @@
 
 Rules
 - A path has no leading or trailing `/`; the path of the root is empty.
-- Node names follow the core spec, Node names. Nodes whose names start with the reserved prefix `__` can be read, since
-  xarray writes `__xarray_dataarray_variable__`, but not created. Names with the prefix `__zarrlite.` are reserved.
-- The functions `*_fault` return the rule that the text breaks, phrased for an error message, or None.
+- Node names follow the core spec, Node names. Nodes whose names start with the reserved prefix `__` can be read,
+  because xarray writes such a name (`__xarray_dataarray_variable__`), but they cannot be created. Names that start
+  with `__zarrlite.` are refused altogether: this prefix is reserved for zarrlite's own keys.
+- Functions named `*_fault` return the rule that a text breaks, worded as an error message, or None if it breaks none.
 """
 
 from __future__ import annotations
 
 from zarrlite.errors import ArgumentError
 
-RESERVED = "__zarrlite."  # the beginning of keys that zarrlite stores for its own use
+RESERVED = "__zarrlite."  # prefix of keys that zarrlite stores for its own use
 RESERVED_PREFIX = "__"  # core spec, Node names: "must not start with the reserved prefix"
-REMOVAL = "__zarrlite.removal"  # key below a node; its value lists the documents of an unfinished removal
+REMOVAL = "__zarrlite.removal"  # key below a node; its value lists the documents that an unfinished removal erases
 DOCUMENT = "zarr.json"  # core spec, Metadata: "metadata documents are stored under the key zarr.json"
 
 
@@ -70,7 +71,7 @@ def new_name_fault(name: str) -> str | None:
 
 
 def check_new_path(path: str) -> None:
-    """Raise ArgumentError if no node may be created at a path, because of its last name."""
+    """Raise ArgumentError if the last name of a path is not allowed for a new node."""
     name = path.rpartition("/")[2]
     fault = new_name_fault(name) if name else None
     if fault:
@@ -78,7 +79,7 @@ def check_new_path(path: str) -> None:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether text has lone surrogates, which cannot be encoded."""
+    """Whether text contains lone surrogates, which cannot be encoded as UTF-8."""
     return not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text)
 
 
@@ -94,7 +95,8 @@ def key_prefix(path: str) -> str:
 def key_text_fault(text: str) -> str | None:
     """Return the rule that text from a document would break as part of a key. Returns None if it is safe.
 
-    The proposals do not restrict such text. Unchecked, it could move a key out of the array or onto a document.
+    The proposals do not restrict such text. Without this check, a key could lead outside of the array or be that of a
+    document.
     """
     if text.startswith("/") or text.endswith("/") or "//" in text:
         return "must not start or end with '/' and must not contain '//'"
@@ -108,5 +110,5 @@ def key_text_fault(text: str) -> str | None:
     if any(segment == DOCUMENT or segment.startswith("__") for segment in segments[1:]):
         return f"must not have a segment that is {DOCUMENT!r} or starts with '__'"
     if text.startswith(RESERVED):
-        return f"must not start with {RESERVED!r}, as keys of this library do"
+        return f"must not start with {RESERVED!r}, the prefix of zarrlite's own keys"
     return None

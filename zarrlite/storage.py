@@ -1,4 +1,4 @@
-"""The stores under the module name of zarr-python: `zarrlite.storage.LocalStore`."""
+"""The stores, in a module named as in zarr-python: `zarrlite.storage.LocalStore`."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Laws that stores, codecs, chunk key encodings and storage transformers obey, as classes for pytest."""
+"""Laws that stores, codecs, chunk key encodings and storage transformers must obey, as base classes for pytest."""
 
 from zarrlite.tools.testing.codecs import (
     ArrayArrayLaws,

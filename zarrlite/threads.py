@@ -1,19 +1,21 @@
 """The shared thread pools: one for computation, with a thread per core, and one for threads that wait for requests.
 
 Rules
-- No other module starts threads, except for locks. A worker thread never submits work to its own pool.
+- No other module starts threads for reading or writing. A worker thread never submits work to its own pool.
 - The threads of a call, including the calling one, pull jobs from one shared iterator. The first error stops them all.
-- Both pools belong to the process: many concurrent calls use no more threads than one call. Requests to one place are
-  also limited across all calls. A call waits only for jobs that have started and runs all others itself, so that it
-  finishes even if every thread is busy. Threads join it as soon as they have finished with other calls.
-- Threads that wait for requests decode and encode inside `work`, which admits as many of them at once as there are
-  cores. Each takes over the scratch buffers and compressors of an earlier one, so that no more exist than cores.
+- Both pools belong to the process: many concurrent calls use no more threads than one call. Requests to one place (a
+  bucket, a host) are also limited across all calls. A call waits only for jobs that have started and runs all others
+  itself, so that it finishes even if every thread is busy. Threads join it as soon as they have finished with other
+  calls.
+- Threads that wait for requests decode and encode inside `work`, which admits at most one of them per core. Each takes
+  over the scratch buffers and compressors of a thread that was admitted before, so that one set per core is enough.
 - Jobs that wait for requests declare how many bytes they hold meanwhile. All jobs of the process together hold at most
   `MAX_IN_FLIGHT_BYTES`; a single job that is larger runs alone.
 - A pool starts when it is first needed. A forked child does not inherit it.
 - An interrupt (Ctrl-C) may stop the calling thread while it submits work, before it receives the future. Each call
-  therefore counts its own helper threads (`_Helpers`). For the same reason, the threads of a pool are started from
-  another thread: one whose start was interrupted would be unknown to its pool and keep the process from exiting.
+  therefore keeps track of its own helper threads (`_Helpers`). For the same reason, the threads of a pool are started
+  by another thread: a thread whose start was interrupted would be unknown to its pool and keep the process from
+  exiting.
 - At most one deferred job (`run_later`) exists at a time. Only callers that need the space that it frees wait for it
   (`finish_deferred`).
 """
@@ -54,22 +56,22 @@ _waiting_pool: ThreadPoolExecutor | None = None  # for threads that wait for req
 _places: dict[Hashable, Place] = {}
 _in_flight: dict[int, int] = {}  # thread -> bytes that its job holds, in the order in which the jobs arrived
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one job: its future, and the call itself
-_max_workers: int | None = None  # threads that compute at once; None means as many as there are cores
-_max_requests: int | None = None  # requests to one place at once; None means as many as the store allows
-_seats: SimpleQueue[dict[str, Any]] | None = None  # one per core: the content of `kept` for the thread that takes it
+_max_workers: int | None = None  # threads that compute at the same time; None means one per core
+_max_requests: int | None = None  # simultaneous requests to one place; None means as many as the store allows
+_seats: SimpleQueue[dict[str, Any]] | None = None  # a seat per core: the content of `kept` for its user
 _state = local()  # `is_worker`: this thread is pulling jobs from a queue; `waits`: it must take a seat to compute
 kept = local()  # scratch buffers and compressors that a thread keeps for its next job
 
 
 def workers() -> int:
-    """Return how many threads may compute at once."""
+    """Return how many threads may compute at the same time."""
     if _max_workers is not None:
         return _max_workers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit(max_workers: int | None, max_requests: int | None) -> None:
-    """Set how many threads compute at once, and how many requests to one place are under way. None removes a limit."""
+    """Set how many threads may compute, and how many requests to one place may be in flight. None removes a limit."""
     global _pool, _seats, _max_workers, _max_requests
     has_changed = max_workers != _max_workers
     _max_workers, _max_requests = max_workers, max_requests
@@ -94,9 +96,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 def _start_threads(pool: ThreadPoolExecutor, gate: LockType, started: LockType) -> None:
-    """Start all threads of a pool: submit one job for each, all of which block until the last one is submitted."""
+    """Start all threads of a pool by submitting one job per thread; each job blocks until all have been submitted."""
     try:
-        with contextlib.suppress(RuntimeError), gate:  # no thread can be started while the interpreter shuts down
+        with contextlib.suppress(RuntimeError), gate:  # no thread can be started while the interpreter is shutting down
             for _ in range(workers()):
                 pool.submit(gate.__enter__).add_done_callback(lambda _: gate.release())
     finally:
@@ -139,15 +141,15 @@ def _submit(calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
 
 
 class Place:
-    """A bucket, a host or another destination of requests. All stores that use it share its limit."""
+    """A bucket, a host or another destination of requests. All stores that use it share its request limit."""
 
     def __init__(self, requests: int) -> None:
-        self.requests = requests  # how many may be under way at once
+        self.requests = requests  # how many may be in flight
         self._free = [None] * (requests - 1)  # one item for each thread that may join the calling thread
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has started
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has started yet
 
     def submit(self, calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
-        """Submit calls to the pool. They start at once, or when a thread that serves this place becomes free."""
+        """Submit calls to the pool. They start immediately, or when a thread that serves this place becomes free."""
         from concurrent.futures import Future
 
         futures: list[Future[Any]] = [Future() for _ in calls]
@@ -158,7 +160,7 @@ class Place:
         return futures
 
     def call(self, work: Callable[[], R]) -> Future[R]:
-        """Submit one call, which is made even if the process exits before a thread has started it.
+        """Submit one call. It is made even if the process begins to exit before a thread has started the call.
 
         Raises RuntimeError while the interpreter shuts down.
         """
@@ -180,13 +182,13 @@ class Place:
         try:
             for _ in range(count):
                 _get_waiting_pool().submit(self._join)
-        except RuntimeError as error:  # no thread can be started while the interpreter shuts down
+        except RuntimeError as error:  # no thread can be started while the interpreter is shutting down
             report(error)
         finally:
             done()
 
     def _join(self) -> None:
-        """Make the waiting calls one by one, unless enough threads already do."""
+        """Make the waiting calls one by one, unless enough threads are already doing so."""
         while self._waiting:
             try:
                 self._free.pop()
@@ -213,7 +215,7 @@ class Place:
 
 
 def place(name: Hashable, requests: int) -> Place:
-    """Return the place with this name, which accepts at most `requests` requests at once."""
+    """Return the place with this name, to which at most `requests` requests may be in flight."""
     if _max_requests is not None:
         requests = min(requests, _max_requests)
     found = _places.get((name, requests))
@@ -225,7 +227,7 @@ def place(name: Hashable, requests: int) -> Place:
 
 
 def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
-    """Call `work` on a thread that may wait: one for the place; without a place, one of as many as there are cores."""
+    """Call `work` on a thread that may wait, within the limit of the place; without a place, one call per core."""
     return (at or place("calls that do not wait for requests", workers() + 1)).call(work)
 
 
@@ -233,9 +235,9 @@ def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
 
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place | None = None, held: int = 0) -> None:
-    """Run every job. Several threads are used if the work is at least `MIN_SHARED_BYTES`, or if jobs wait for a place.
+    """Run every job. Several threads are used for at least `MIN_SHARED_BYTES` of work, or if jobs wait for a place.
 
-    `held` is the number of bytes that each job holds while it waits.
+    `nbytes` is the amount of work in bytes. `held` is the number of bytes that each job holds while it waits.
     """
 
     def work(shared: Iterator[J]) -> None:
@@ -253,7 +255,7 @@ def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place 
 
 
 def share(work: Callable[[Iterator[J]], object], jobs: Iterable[J], nbytes: int) -> None:
-    """Call `work` on each thread with an iterator over this thread's jobs. Uses as many threads as `run`."""
+    """Call `work` on each thread, with an iterator over the jobs of that thread. Uses as many threads as `run`."""
     if nbytes < MIN_SHARED_BYTES or getattr(_state, "is_worker", False):
         work(iter(jobs))
     else:
@@ -278,7 +280,7 @@ def _share(
             errors.append(error)
 
     try:
-        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter is shutting down
             submit([functools.partial(helpers.call, help_with, work)] * (len(first) - 1))
         _work(work, queue)
     except BaseException:
@@ -291,14 +293,14 @@ def _share(
 
 
 class _Helpers:
-    """The helper threads of one call. None of them works for it after it has ended."""
+    """The helper threads of one call. None of them works for the call after it has ended."""
 
     def __init__(self) -> None:
-        self._working: list[LockType] = []  # one for each thread, locked while it works
+        self._working: list[LockType] = []  # one lock for each thread, held while the thread works
         self._stopped = False
 
     def call(self, work: Callable[..., R], *args: Any) -> R | None:
-        """Call `work`. Returns None if the call that it belongs to has already ended."""
+        """Call `work`. Returns None instead if the call that these threads help has already ended."""
         working = allocate_lock()
         with working:
             self._working.append(working)
@@ -307,7 +309,7 @@ class _Helpers:
         return found
 
     def stop(self) -> None:
-        """Wait for the threads that are working, and let no other one start."""
+        """Prevent further threads from starting, and wait for those that are working."""
         self._stopped = True
         for working in [*self._working]:
             working.acquire()
@@ -317,7 +319,7 @@ def _holding(held: int, do: Callable[[J], R], job: J) -> R:
     """Run a job once there is room for the bytes that it holds."""
     if not held:
         return do(job)
-    around = _in_flight.pop(get_ident(), 0)  # bytes held by the job of this thread that encloses this one
+    around = _in_flight.pop(get_ident(), 0)  # bytes held by the job in which this one runs, if any
     try:
         _board(held)
         return do(job)
@@ -351,9 +353,9 @@ def _has_room(thread: int) -> bool:
 
 
 def work(do: Callable[..., R], *args: Any) -> R:
-    """Call `do`, which decodes or encodes. A thread that waits for requests takes a seat first; there is one per core.
+    """Call `do`, which decodes or encodes. A thread that waits for requests first takes one of the seats, one per core.
 
-    The calling thread of a read or write needs no seat, because an interrupt could keep it from returning the seat.
+    The calling thread of a read or write takes no seat, because an interrupt could keep it from returning the seat.
     """
     seats = _seats
     if seats is None or not getattr(_state, "waits", False):
@@ -370,7 +372,7 @@ def work(do: Callable[..., R], *args: Any) -> R:
 
 
 def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list[R]:
-    """Return the results of all jobs, in order. As many jobs run at once as the place allows."""
+    """Return the results of all jobs, in order. As many jobs run concurrently as the place allows."""
     if place is None or len(jobs) < 2:
         return [do(job) for job in jobs]
     found: list[Any] = [None] * len(jobs)
@@ -385,7 +387,7 @@ def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list
 def ahead(
     do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: Callable[[J], int] = lambda job: 0
 ) -> Iterator[R]:
-    """Yield the results of jobs, in order. At most as many jobs are started ahead as the place allows.
+    """Yield the results of jobs, in order. Further jobs run ahead of time, as many as the place allows.
 
     `held` returns the number of bytes that a job holds while it waits.
     """
@@ -395,7 +397,7 @@ def ahead(
     jobs = iter(jobs)
     helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
-    least = max(1, place.requests // 8)  # jobs that are submitted together: each time, a thread has to start others
+    least = max(1, place.requests // 8)  # jobs to submit together: each submission starts a thread
 
     def do_ahead(job: J) -> list[R]:
         return [_holding(held(job), do, job)]
@@ -406,7 +408,7 @@ def ahead(
             new = list(itertools.islice(jobs, free)) if free >= least else []
             alone = not pending and len(new) == 1
             futures: Sequence[Future[list[R] | None] | None] = [None] * len(new)
-            with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+            with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter is shutting down
                 if not alone:
                     futures = place.submit([functools.partial(helpers.call, do_ahead, job) for job in new])
             pending.extend(zip(futures, new, strict=True))
@@ -423,7 +425,7 @@ def ahead(
 
 
 def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
-    """Return the same jobs in lists of at most `count`."""
+    """Return an iterator over lists of at most `count` of the jobs."""
     return iter(lambda: list(itertools.islice(jobs, count)), [])
 
 
@@ -460,19 +462,19 @@ def _work(work: Callable[[Iterator[J]], object], queue: _Queue[J]) -> None:
 
 
 def run_later(do: Callable[[J], object], job: J) -> None:
-    """Call `do(job)` on the pool while the caller continues.
+    """Call `do(job)` on a thread of the pool while the caller continues.
 
     The job runs immediately if the caller is a worker, or if an earlier deferred job has not finished.
     """
     if not getattr(_state, "is_worker", False) and (not _deferred or _deferred[-1][0].done()):
-        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter shuts down
+        with contextlib.suppress(RuntimeError):  # no thread can be started while the interpreter is shutting down
             _deferred[:] = [(_get_pool().submit(do, job), functools.partial(do, job))]
             return
     do(job)
 
 
 def finish_deferred() -> bool:
-    """Wait for the deferred job, or run it here. Returns False if no job was deferred since the last call."""
+    """Wait for the deferred job, or run it in this thread. Returns False if no job was deferred since the last call."""
     try:
         future, do = _deferred.pop()
     except IndexError:

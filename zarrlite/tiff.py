@@ -1,7 +1,7 @@
 """Arrays whose chunks are TIFF files.
 
-`create_array` writes such an array and `open_array` opens it for writing; one file is then both a Zarr chunk and an
-image. `open_folder` reads a folder of TIFF files from any program as an array. The mapping from TIFF to codecs is in
+`create_array` writes such an array and `open_array` opens it for writing; each file is both a Zarr chunk and an image.
+`open_folder` reads a folder of TIFF files, written by any program, as an array. The mapping from TIFF to codecs is in
 formats/tiff.
 """
 
@@ -66,16 +66,16 @@ def create_array(
     name
         The path of the array inside the store; the root by default.
     shape
-        The length of each dimension; that of `data` by default.
+        The length of each dimension; by default, the shape of `data`.
     dtype
-        The data type: uint8, uint16, uint32, int8, int16, int32, float32 or float64; that of `data` by default.
+        The data type: uint8, uint16, uint32, int8, int16, int32, float32 or float64; by default that of `data`.
     data
         The initial elements of the array.
     chunks
         The shape of a chunk: `(..., height, width)`, or `(..., height, width, samples)` with `rgb`. All lengths before
         the height must be 1.
     rgb
-        Whether the last dimension holds the 3 colours, or 4 with alpha, of a pixel.
+        Whether the last dimension holds the colours of a pixel: 3, or 4 with alpha.
     byteorder
         "little" or "big"; the byte order of the headers and of the pixels.
     compression
@@ -86,11 +86,11 @@ def create_array(
     attributes
         The attributes of the array.
     chunk_key_encoding
-        The names of the files; `c/0/1.tiff` by default.
+        The encoding that names the files; by default, the names are like `c/0/1.tiff`.
     dimension_names
         The name of each dimension, or None for a dimension without one.
     storage_transformers
-        The storage transformers, from the array to the store.
+        The storage transformers, in order from the array to the store.
     options
         Runtime options of extensions, by JSON pointer: `{"/codecs/1": {...}}`.
     overwrite
@@ -102,10 +102,10 @@ def create_array(
     missing_chunks
         "fill" reads a missing chunk as the fill value (default), "error" raises an error.
     max_chunk_bytes
-        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
-        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
+        The maximum decoded size of a chunk; larger ones are refused. By default, this is the value of the environment
+        variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
     config
-        Further runtime options in the form of zarr-python: `{"write_empty_chunks": True}`.
+        Further runtime options, as in zarr-python: `{"write_empty_chunks": True}`.
 
     Returns
     -------
@@ -115,9 +115,9 @@ def create_array(
     Raises
     ------
     ArgumentError
-        If an argument is not valid, or such chunks cannot be TIFF images.
+        If an argument is not valid, or the chunks cannot be TIFF images.
     NodeExistsError
-        If there is a node at the path and `overwrite` is false.
+        If there is already a node at the path and `overwrite` is false.
 
     Examples
     --------
@@ -175,8 +175,9 @@ def open_array(
     """Open an array whose chunks are TIFF files, so that new chunks get a TIFF header.
 
     A function generates the headers of compressed chunks, and `zarr.json` cannot contain a function. `open_array`
-    reconstructs it and passes it as a runtime option; without it, chunks would be written with a header of zeros.
-    `zarrlite.open_array` is enough for reading, and for writing uncompressed chunks, whose header is in `zarr.json`.
+    reconstructs the function and passes it as a runtime option; otherwise, chunks would be written with a header of
+    zeros. `zarrlite.open_array` is enough for reading, and for writing uncompressed chunks, whose header is in
+    `zarr.json`.
 
     Parameters
     ----------
@@ -189,14 +190,15 @@ def open_array(
     strict
         Whether to refuse documents that omit required members; if not, they are repaired with a warning.
     options
-        Further runtime options of extensions, by JSON pointer: `{"/codecs/1": {...}}`. They take precedence.
+        Further runtime options of extensions, by JSON pointer: `{"/codecs/1": {...}}`. They take precedence
+        over the reconstructed one.
     missing_chunks
         "fill" reads a missing chunk as the fill value, "error" raises an error.
     write_empty_chunks
         Whether to store chunks that contain only the fill value.
     max_chunk_bytes
-        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
-        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
+        The maximum decoded size of a chunk; larger ones are refused. By default, this is the value of the environment
+        variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -239,20 +241,21 @@ def open_array(
 
 
 def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
-    """Return the runtime option that makes the last codec generate headers; none if the header is in `zarr.json`."""
+    """Return the runtime option that makes the last codec generate headers; empty if the header is in `zarr.json`."""
     chain = _image_chain(metadata)
     if not metadata.chunk_grid.uniform:
-        raise ArgumentError("the chunks of a TIFF array must have one shape, because they share a header")
+        raise ArgumentError("the chunks of a TIFF array must all have the same shape, because they share a header")
     chunks = metadata.chunk_grid.chunk_shape((0,) * len(metadata.shape))
     for rgb in (False, True):
-        with contextlib.suppress(ArgumentError):  # such chunks may be an RGB image but not a grey one, or vice versa
+        with contextlib.suppress(ArgumentError):  # their shape may be that of an RGB image but not of a grey one
             image_header = header(
                 chunks, metadata.data_type, rgb=rgb, byteorder=chain.byteorder, compression=chain.compression
             )
             if image_header.nbytes == chain.header_bytes:  # headers of grey and RGB images differ in size
                 return {chain.option: image_header} if chain.literal is None else {}
     raise ArgumentError(
-        f"no TIFF header for chunks of shape {chunks} and {metadata.data_type.name} has {chain.header_bytes} bytes"
+        f"the padding must have the size of a TIFF header for {metadata.data_type.name} chunks of shape {chunks}, "
+        f"not {chain.header_bytes} bytes"
     )
 
 
@@ -262,13 +265,14 @@ class _ImageChain(NamedTuple):
     byteorder: str
     compression: str | None
     header_bytes: int
-    literal: bytes | None  # the header in zarr.json
-    option: str  # the name of the runtime option by which the last codec takes a header function
+    literal: bytes | None  # the header; None if it is not in zarr.json
+    option: str  # the runtime option that passes a header function to the last codec
 
 
 def _image_chain(metadata: ArrayMetadata) -> _ImageChain:
     """Interpret the codecs of an array. Raises ArgumentError if its chunks cannot be TIFF files."""
-    error = ArgumentError("the codecs of TIFF images must be bytes, optionally zstd, and pad or offset at the start")
+    message = "the codecs of TIFF images must be bytes, then optionally zstd, then offset or pad with location 'start'"
+    error = ArgumentError(message)
     match metadata.codecs:
         case (Bytes() as serializer, last):
             compression = None
@@ -295,21 +299,22 @@ def open_folder(
     """Open a folder of TIFF files as a read-only array.
 
     Every `.tif` and `.tiff` file must have a name like a chunk key: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or
-    `0.1.tiff`. The header of every file is read and checked immediately; the files must be uniform.
+    `0.1.tiff`. The header of every file is read and checked immediately; all images must have one shape and format.
 
     Parameters
     ----------
     store
         The folder: a path, a URI, a mapping or a store.
     shape
-        The shape of the array; by default it ends with the last file in each dimension.
+        The shape of the array; by default, the array ends with the last file along each dimension.
     fill_value
         The value of elements whose file is missing; zero by default.
     save
-        Whether to write `zarr.json` into the folder, so that any Zarr library with `suffix` and `pad` can open it.
+        Whether to write `zarr.json` into the folder, so that any Zarr library that supports `suffix` and `pad` can
+        open it.
     max_chunk_bytes
-        The largest decoded size of a chunk; larger ones are refused. None means the environment variable
-        `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
+        The maximum decoded size of a chunk; larger ones are refused. By default, this is the value of the environment
+        variable `ZARRLITE_MAX_CHUNK_BYTES`, or 1 GiB if that is not set.
 
     Returns
     -------
@@ -323,9 +328,9 @@ def open_folder(
     DataError
         If the name of a file is not a chunk key, or if a file cannot be a chunk or differs from the first.
     ArgumentError
-        If `shape` or `fill_value` does not fit the files.
+        If `shape` does not include all files, or `fill_value` is not valid for their data type.
     NodeExistsError
-        If `save` is true and there is a `zarr.json`.
+        If `save` is true and the folder already has a `zarr.json`.
 
     Examples
     --------
@@ -346,6 +351,6 @@ def open_folder(
     )
     if save:
         if folder.size(DOCUMENT) is not None:
-            raise NodeExistsError(f"there is a {DOCUMENT} in {folder!r} already", path="")
+            raise NodeExistsError(f"there is already a {DOCUMENT} in {folder!r}", path="")
         folder.set(DOCUMENT, serialize(metadata))
     return Array(TiffFolder(folder, metadata), "", metadata, ArrayOptions(max_chunk_bytes=max_chunk_bytes))

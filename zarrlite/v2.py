@@ -1,6 +1,6 @@
-"""Zarr v2: `zarrlite.open` reads it in place; `write_documents` adds the documents of Zarr v3.
+"""Zarr v2: `zarrlite.open` reads it in place; `write_documents` adds Zarr v3 documents.
 
-formats/v2.py converts documents, formats/v2_store.py is the view that `zarrlite.open` uses.
+formats/v2.py converts documents; formats/v2_store.py defines the view of a store that `zarrlite.open` uses.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def documents(store: Any, *, path: str | None = None) -> dict[str, dict[str, Jso
     Parameters
     ----------
     store
-        The hierarchy of Zarr v2: a path, a URI, a mapping or a store.
+        The Zarr v2 hierarchy: a path, a URI, a mapping or a store.
     path
         The path of the array or group to start from; the root by default.
 
     Returns
     -------
     dict
-        The content of each `zarr.json` by its key; the error instead if a node cannot be converted.
+        The content of each `zarr.json` by its key. If a node cannot be converted, the value is the error.
 
     Raises
     ------
     NodeNotFoundError
-        If there is no array or group of Zarr v2 at `path`.
+        If there is no Zarr v2 array or group at `path`.
 
     Examples
     --------
@@ -78,18 +78,18 @@ def _paths(view: V2Store, path: str) -> list[str]:
 def write_documents(store: Any, *, path: str | None = None, overwrite: bool = False) -> list[str]:
     """Write a `zarr.json` for every array and group at and below a path. No data is moved or changed.
 
-    Afterwards the hierarchy is also valid Zarr v3, which zarrlite reads and writes. The documents of Zarr v2 stay, but
-    zarrlite ignores them: remove them when no other program reads them. Nothing is written if a node cannot be
-    converted.
+    Afterwards, the hierarchy is also valid Zarr v3, which zarrlite can read and write. The Zarr v2 documents are kept,
+    but zarrlite ignores them: remove them when no other program reads them any more. Nothing is written if a node
+    cannot be converted.
 
     Parameters
     ----------
     store
-        The hierarchy of Zarr v2: a path, a URI, a mapping or a store.
+        The Zarr v2 hierarchy: a path, a URI, a mapping or a store.
     path
         The path of the array or group to start from; the root by default.
     overwrite
-        Whether to replace `zarr.json` documents with different content.
+        Whether to replace existing `zarr.json` documents whose content differs.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def write_documents(store: Any, *, path: str | None = None, overwrite: bool = Fa
     Raises
     ------
     NodeNotFoundError
-        If there is no array or group of Zarr v2 at `path`.
+        If there is no Zarr v2 array or group at `path`.
     NodeExistsError
         If a `zarr.json` with different content exists and `overwrite` is false.
     MetadataError
@@ -132,5 +132,5 @@ def write_documents(store: Any, *, path: str | None = None, overwrite: bool = Fa
 
 
 def _write(store: Store, contents: dict[str, bytes]) -> None:
-    """Store documents from the leaves up, so that a hierarchy that can be opened is complete."""
+    """Store documents, leaves first: once the root can be opened, the hierarchy is complete."""
     store.set_many(sorted(contents.items(), key=lambda item: -item[0].count("/")))

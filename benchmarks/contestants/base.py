@@ -1,8 +1,8 @@
 """The interface of all contestants.
 
 Rules
-- A place is the path of a directory, or the store that `memory` returned.
-- Each contestant has its own loops over many selections, so that no common layer adds to its time.
+- A `place` is the path of a directory, or a store that `memory` returned.
+- Each contestant loops over many selections itself, so that no shared layer adds to its time.
 - A method that a contestant does not support raises Unsupported, which the report shows as "-".
 """
 
@@ -21,11 +21,11 @@ class Unsupported(Exception):
 
 
 class Contestant(ABC):
-    """A library, with the settings that README.md lists."""
+    """A library with the settings listed in README.md."""
 
     name: str
     atomic: bool  # whether chunks are written under a temporary name and then renamed
-    packages: tuple[str, ...]  # names of packages; the report states their versions
+    packages: tuple[str, ...]  # packages whose versions the report states
     cold_import: str  # code for `python -c` that imports the library
     cold_read: str  # code for `python -c` that prints the element {i}, {j} of the array at {path!r}
 
@@ -35,15 +35,15 @@ class Contestant(ABC):
 
     @abstractmethod
     def memory(self, files: Mapping[str, bytes]) -> Any:
-        """Create a store in memory with these files."""
+        """Create an in-memory store with these files."""
 
     @abstractmethod
     def files(self, place: Any) -> dict[str, bytes]:
-        """Return the files of a store in memory."""
+        """Return the files in an in-memory store."""
 
     @abstractmethod
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
-        """Open the array at a place; `strategy` is the way to change shards, for libraries that have a choice."""
+        """Open the array at `place`. `strategy` is how shards are changed, in libraries that support several ways."""
 
     @abstractmethod
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
@@ -51,7 +51,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        """Read pairs of index arrays one by one."""
+        """Read orthogonal selections, each given as a pair of index arrays, one by one."""
 
     @abstractmethod
     def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:
@@ -59,16 +59,16 @@ class Contestant(ABC):
 
     @abstractmethod
     def open_all(self, paths: Sequence[str]) -> list[Any]:
-        """Open the arrays at many paths."""
+        """Open the arrays at these paths."""
 
     def open_dataset(self, place: Any) -> Any:
-        """Open a dataset of xarray with consolidated metadata."""
+        """Open an xarray dataset with consolidated metadata."""
         raise Unsupported("has no engine of xarray")
 
     @abstractmethod
     def members(self, path: str) -> dict[str, Any]:
-        """Return the arrays of a group by name, each with its metadata parsed."""
+        """Return the arrays of a group by name. The metadata of each one has been parsed."""
 
     @abstractmethod
     def describe(self, array: Any) -> tuple[Any, ...]:
-        """Return shape, data type and chunk shape of an array that `open_all` or `members` returned."""
+        """Return the shape, data type and chunk shape of an array that `open_all` or `members` returned."""

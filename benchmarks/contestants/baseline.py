@@ -1,4 +1,4 @@
-"""Another checkout of zarrlite, to compare a change with the state before it in one run.
+"""Another checkout of zarrlite, so that one run compares a change with the version before it.
 
 Rules
 - `ZARRLITE_BASELINE` names the checkout. Its package is copied under another name, since both run in one process.

@@ -84,7 +84,7 @@ try:
     import zarrs
     from zarrs.pipeline import UnsupportedMetadataError
     from zarrs.utils import DiscontiguousArrayError, UnsupportedVIndexingError
-except ImportError:  # zarrs is missing, so only the class above can be used
+except ImportError:  # zarrs is not installed, so only the classes above can be used
     zarrs = None  # type: ignore[assignment]
 
 

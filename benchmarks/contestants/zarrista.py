@@ -1,4 +1,4 @@
-"""zarrista: an interface to zarrs, the Rust library, without zarr-python."""
+"""zarrista: a Python interface to the Rust library zarrs that does not use zarr-python."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Zarrista(Contestant):
 
 
 def _squeeze(elements: Array, selection: Any) -> Array:
-    """Drop the axes of integers, which zarrista keeps."""
+    """Drop the axes that are indexed by integers; zarrista keeps them."""
     if selection is ...:
         return elements
     return elements.reshape([n for n, part in zip(elements.shape, selection, strict=True) if isinstance(part, slice)])

@@ -16,7 +16,7 @@ class Zarrlite(Contestant):
     name = "zarrlite"
     atomic = True
     packages: tuple[str, ...] = ("zarrlite", "numpy", "zstandard", "google-crc32c")
-    cold_import = "import zarrlite; zarrlite.open"  # uses a name, since the library is loaded at the first use of one
+    cold_import = "import zarrlite; zarrlite.open"  # accesses a name, because the library is loaded on first access
     cold_read = "import zarrlite; print(zarrlite.open_array({path!r}, mode='r')[{i}, {j}])"
     library: Any = zarrlite
 

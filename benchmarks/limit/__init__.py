@@ -1,11 +1,11 @@
-"""The limit: the speed that hand-written code reaches with numpy, zstandard and google_crc32c alone.
+"""The `limit` baseline: the speed that hand-written code reaches with only numpy, zstandard and google_crc32c.
 
 Rules
-- For each chunk: open, read, verify, decompress, copy into the returned array; two threads take chunks from one
-  iterator. Small requests run in the calling thread.
-- The limit reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
+- Each chunk is opened, read, verified, decompressed and copied into the returned array. Two threads take chunks from
+  one iterator. Small requests run in the calling thread.
+- It reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
 - It trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
-- It allocates the array that it returns, as all contestants do: page faults of new memory are part of every time.
+- It allocates the array that it returns, as all contestants do, so every time includes the page faults of new memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.limit.tools import READ
 
 
 class Limit(Contestant):
-    """The limit as a contestant."""
+    """The `limit` baseline as a contestant."""
 
     name = "limit"
     atomic = False

@@ -1,8 +1,8 @@
-"""The limit for arrays without shards, on disk and in memory.
+"""The `limit` baseline for arrays without shards, on disk and in memory.
 
 Rules
-- Loops are tight: as much as possible is prepared before them. Threads that hold the GIL for long would block each
-  other.
+- Loops are tight: as much as possible is prepared before them, because threads that hold the GIL for long would block
+  each other.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ import numpy as np
 from benchmarks.data import Array
 from benchmarks.limit.tools import DTYPE, READ, WRITE, checksum, compressor, decompressor, pull, scratch
 
-SLACK = 2**16  # bytes; more than zstd and a checksum add to incompressible data
+SLACK = 2**16  # bytes; more than zstd and a checksum can add to incompressible data
 Jobs = Iterator[tuple[int, int]]
 
 
 class Piece(NamedTuple):
     """The part of one chunk that is selected along an axis."""
 
-    number: int  # position of the chunk along the axis
+    number: int  # index of the chunk along the axis
     inside: Any  # the selection within the chunk, a slice or an array
     start: int  # bounds of that selection
     stop: int
     moved: Any  # the same selection, relative to `start`
-    to: slice  # the place of the selection in the result
+    to: slice  # where the selected elements go in the result
 
 
 class Chunks:
     """An array of chunks on disk."""
 
     def __init__(self, place: Any, document: dict[str, Any]) -> None:
-        self.place = place  # a path
+        self.place = place  # the path of a directory; in MemoryChunks, a dict
         self.shape = tuple(document["shape"])
         self.chunk = tuple(document["chunk_grid"]["configuration"]["chunk_shape"])
         self.zstd = len(document["codecs"]) > 1
@@ -45,7 +45,7 @@ class Chunks:
         self._decode: Callable[[str], Any] | None = None
 
     def _decoder(self) -> Callable[[str], Any]:
-        """Return a function for one thread that decodes the chunk under a key, and overwrites its previous result."""
+        """Return a function for one thread that decodes the chunk under a key. Each call overwrites the last result."""
         root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
         buffers, value = [buffer], google_crc32c.value
         decoded = scratch("decoded", self.nbytes)
@@ -117,7 +117,7 @@ class Chunks:
         return [(i, j) for i in range(self.shape[0] // h) for j in range(self.shape[1] // w)]
 
     def select(self, selection: tuple[Any, Any]) -> Any:
-        """Read rows by columns, which are integers and slices, or two arrays of sorted integers."""
+        """Read an orthogonal selection: integers and slices, or two arrays of sorted integers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
         if not isinstance(selection[0], (int, slice)):  # orthogonal indexing in numpy needs a column of row numbers
             rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
@@ -126,7 +126,7 @@ class Chunks:
         if self.zstd:
             pull(lambda shared: self._select_zstd(shared, out), jobs, len(jobs) * self.nbytes)
         else:
-            self._select_raw(iter(jobs), out)  # a second thread would only slow it down
+            self._select_raw(iter(jobs), out)  # a second thread would only slow this down
         return out[tuple(0 if isinstance(by, int) else slice(None) for by in selection)]
 
     def _select_zstd(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
@@ -135,7 +135,7 @@ class Chunks:
             out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
 
     def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
-        """Read only the rows from the first to the last selected one, or only the selected columns of a single row."""
+        """Read only the range of rows that are selected or, of a single row, only the range of columns."""
         root, w = self.place, self.chunk[1]
         for row, column in jobs:
             fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)
@@ -187,7 +187,7 @@ class MemoryChunks(Chunks):
 
 
 def split(by: Any, length: int, chunk: int) -> list[Piece]:
-    """Split an integer, a slice or an array of sorted integers into the parts of chunks along an axis."""
+    """Split a selection along an axis (an integer, a slice or an array of sorted integers) into one piece per chunk."""
     pieces: list[Piece] = []
     if isinstance(by, (int, slice)):
         start, stop, step = by.indices(length) if isinstance(by, slice) else (by, by + 1, 1)

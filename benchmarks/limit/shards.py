@@ -1,10 +1,10 @@
-"""The limit for shards on disk.
+"""The `limit` baseline for shards on disk.
 
 Rules
-- One read for the index of a shard, one read for each block of contiguous inner chunks (about 1 MiB decoded), one
-  numpy operation to copy a block into the result.
+- A shard takes one read for its index and one for each block of contiguous inner chunks (about 1 MiB decoded). One
+  numpy operation copies a block into the result.
 - Small chunks are compressed and decompressed dozens at a time, in one call.
-- An update rewrites the shard, overwrites one chunk, or appends it and a new index, depending on the strategy.
+- An update rewrites the shard, overwrites one chunk, or appends that chunk and a new index, depending on `strategy`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from benchmarks.limit.tools import (
 )
 
 BLOCK = 2**20  # decoded bytes; inner chunks are read and written in blocks of this size
-SMALL = 2**15  # decoded bytes; up to this size, one call for many chunks is faster than one for each
-Job = tuple[int, int, int, Array, tuple[int, int]]  # descriptor, row, column and index of a shard; first inner chunk
+SMALL = 2**15  # decoded bytes of a chunk; up to this size, one call for many chunks is faster than one call for each
+Job = tuple[int, int, int, Array, tuple[int, int]]  # descriptor, row, column, index of a shard; first chunk of a block
 
 
 class Shards:
@@ -66,7 +66,7 @@ class Shards:
         return fd, end, index
 
     def _find(self, i: int, j: int) -> tuple[int, int, int]:
-        """Open the shard that holds an element; return its descriptor, and offset and length of the inner chunk."""
+        """Open the shard that contains an element; return its descriptor, and the inner chunk's offset and length."""
         (h, w), (ih, iw) = self.shard, self.inner
         fd, _, index = self._open(i // h, j // w)
         entry = 16 * (i % h // ih * self.grid[1] + j % w // iw)
@@ -139,7 +139,7 @@ class Shards:
         starts, lengths = entries[:, 0], entries[:, 1]
         first = int(starts.min())
         size = int((starts + lengths).max()) - first
-        if size > 2 * int(lengths.sum()):  # the chunks are in another order
+        if size > 2 * int(lengths.sum()):  # the chunks are scattered, so one read would fetch too much
             return self._read_separately(fd, entries.tolist()).reshape(shape)
         data = scratch("fetched", size)
         os.preadv(fd, [data], first)
@@ -166,7 +166,7 @@ class Shards:
     def _decompress_many(self, data: Any, segments: Array, target: Array) -> None:
         """Decompress many frames in one call.
 
-        zstandard returns views of a few buffers without gaps: copy each buffer at once, not view by view.
+        zstandard returns views of a few contiguous buffers, so each buffer is copied as a whole, not view by view.
         """
         sizes = np.full(len(segments), self.nbytes)
         frames = zstandard.BufferWithSegments(data, segments.tobytes())

@@ -1,4 +1,4 @@
-"""Helpers of the limit for chunks and shards: threads, scratch buffers, compression, checksums."""
+"""Helpers of the `limit` baseline for chunks and shards: threads, scratch buffers, compression, checksums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.data import LEVEL, Array
 READ = os.O_RDONLY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 DTYPE = np.dtype("<u2")
-WORTHWHILE = 2**19  # decoded bytes; for less, a second thread costs more than it gains
+WORTHWHILE = 2**19  # decoded bytes; for less, a second thread costs more than it saves
 local = threading.local()
 _pool = ThreadPoolExecutor(1, "limit")
 
@@ -34,7 +34,7 @@ def pull(work: Callable[[Iterator[Any]], None], jobs: Sequence[Any], nbytes: int
 
 
 def scratch(name: str, nbytes: int) -> Any:
-    """Return a scratch buffer of this thread as an array of bytes; the same name returns the same memory."""
+    """Return a scratch buffer of this thread as an array of bytes. Calls with the same name return the same memory."""
     buffer: Any = getattr(local, name, None)
     if buffer is None or buffer.nbytes < nbytes:
         buffer = np.empty(nbytes, "u1")
@@ -68,11 +68,11 @@ def checked(data: Array) -> Array:
 
 
 def checksum(data: Any) -> bytes:
-    """Return the four bytes of the checksum."""
+    """Return the CRC32C of the data as four bytes."""
     return google_crc32c.value(data).to_bytes(4, "little")  # type: ignore[no-any-return]
 
 
 def decompress(data: Array, target: Array) -> None:
-    """Decompress a frame into `target`, whose size is the decompressed size."""
+    """Decompress a frame into `target`, which must have exactly the decompressed size."""
     if decompressor().stream_reader(data).readinto(target) != target.nbytes:
         raise ValueError("wrong length")

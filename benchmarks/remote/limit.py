@@ -1,10 +1,10 @@
-"""The limit: the speed that hand-written code reaches with obstore, zstandard, google_crc32c and numpy alone.
+"""The `limit` baseline: the speed of hand-written code with only obstore, zstandard, google_crc32c and numpy.
 
 Rules
-- Sixty-four threads take requests from one iterator. As many of them as there are cores decode or encode at once.
-- The limit reads no more than necessary: two bytes for an element of a raw chunk, one range of a shard from the first
-  to the last inner chunk that is needed. A whole shard is one request; parts of shards take two rounds, one for all
-  indices and one for all inner chunks.
+- Sixty-four threads take requests from one iterator. At most one thread per core decodes or encodes at a time.
+- It reads no more than necessary: two bytes for an element of a raw chunk, one range of a shard from the first to the
+  last inner chunk that is needed. A whole shard takes one request; parts of shards take two rounds of requests, one
+  for all indices and one for all inner chunks.
 - It trusts the document and the server: no validation, no conditions, no ETags. Checksums are verified.
 """
 
@@ -50,7 +50,7 @@ def each(do: Callable[[Any], object], jobs: Iterable[Any]) -> None:
 
 
 class Limit(Remote):
-    """The limit as a contestant."""
+    """The `limit` baseline as a contestant."""
 
     name = "limit"
     atomic = False
@@ -146,7 +146,7 @@ class RemoteArray:
         return _array(obstore.get_range(self.client, self._key(coords), start=start, end=stop))
 
     def _decode(self, data: Array, target: Array | None = None) -> Array:
-        """Return the elements of a chunk, which are only valid until the next call, or copy them into `target`."""
+        """Return the elements of a chunk, valid until the next call, and copy them into `target` if it is given."""
         if self.zstd:
             memory = scratch("decoded", self.nbytes)
             decompress(checked(data), memory)
@@ -159,7 +159,7 @@ class RemoteArray:
     # Reading
 
     def get(self, selection: Any) -> Array:
-        """Read everything, or some rows, or columns with a step."""
+        """Read everything, or a range of rows, or columns with a step."""
         if selection is not ...:
             return self._get_part(*selection)
         out = np.empty(self.shape, DTYPE)
@@ -194,7 +194,7 @@ class RemoteArray:
         return out
 
     def _read_inner(self, wanted: Iterable[Coords], take: Callable[[Coords, Array], None]) -> None:
-        """Read inner chunks, given by their coordinates in the array, with one range of each shard."""
+        """Read inner chunks, given by their coordinates in the array, with one range request per shard."""
         shards: dict[Coords, list[Coords]] = defaultdict(list)
         rows, columns = (n // m for n, m in zip(self.outer, self.chunk, strict=True))
         for i, j in wanted:
@@ -222,14 +222,14 @@ class RemoteArray:
         return 16 * self.count + 4
 
     def _index(self, data: Array) -> list[Coords]:
-        """Return the start and the stop of each inner chunk."""
+        """Parse the index of a shard: return the start and the stop of each inner chunk."""
         entries = checked(data).view("<u8").reshape(-1, 2)
         return [(start, start + length) for start, length in entries.tolist()]
 
     def get_points(self, rows: Array, columns: Array) -> Array:
         """Read single elements."""
         out = np.empty(len(rows), DTYPE)
-        # for each chunk: place in the result, row, column
+        # chunk -> for each element: position in the result, row and column in the chunk
         places: dict[Coords, list[tuple[int, int, int]]] = defaultdict(list)
         for number, (i, j) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             coords = i // self.chunk[0], j // self.chunk[1]
@@ -244,7 +244,7 @@ class RemoteArray:
         return out
 
     def get_orthogonal(self, rows: Array, columns: Array) -> Array:
-        """Read some rows of some columns."""
+        """Read the elements where these rows and columns intersect."""
         points = [part.ravel() for part in np.meshgrid(rows, columns, indexing="ij")]
         return self.get_points(*points).reshape(len(rows), len(columns))
 
@@ -262,7 +262,7 @@ class RemoteArray:
             take(coords, data)
 
     def _take_elements(self, coords: Coords, places: list[tuple[int, int, int]], out: Array) -> None:
-        """Read elements of a raw chunk: the bytes from the first to the last."""
+        """Read elements of a raw chunk with one request for the bytes from the first to the last."""
         offsets = [2 * (i * self.chunk[1] + j) for _, i, j in places]
         first = min(offsets)
         data = self._range(coords, first, max(offsets) + 2).view(DTYPE)
@@ -272,7 +272,7 @@ class RemoteArray:
     # Writing
 
     def put(self, values: Array) -> None:
-        """Write all chunks; shards are not written."""
+        """Write all chunks of an array without shards."""
 
         def write(coords: Coords) -> None:
             with _working:
@@ -286,7 +286,7 @@ class RemoteArray:
 
 
 def _array(data: Any) -> Array:
-    """Return bytes of obstore as an array, without a copy."""
+    """Return bytes from obstore as an array, without a copy."""
     return np.frombuffer(data, "u1")
 
 

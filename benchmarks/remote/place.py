@@ -1,4 +1,4 @@
-"""Where an array or a group is: the port of a proxy, a bucket, and a path in it."""
+"""The location of an array or a group: the port of a proxy, a bucket, and a path in the bucket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Place(NamedTuple):
         return f"http://127.0.0.1:{self.port}"
 
     def s3_store(self, prefix: str | None = None) -> Any:
-        """Return a new client of obstore for the bucket, or a prefix in it, with its own connections."""
+        """Return a new obstore client, with its own connections, for the bucket or for a prefix in it."""
         from obstore.store import S3Store
 
         config: Any = {"endpoint": self.endpoint, "access_key_id": KEY, "secret_access_key": SECRET, "region": REGION}

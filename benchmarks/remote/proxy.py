@@ -1,10 +1,10 @@
-"""A proxy in a process of its own that delays the bytes it forwards.
+"""A proxy in a separate process that delays the bytes it forwards.
 
 Rules
 - Half of the delay is added on the way to the server, the other half on the way back. Any number of connections,
-  requests and answers can be under way at once; the throughput is not bounded.
+  requests and answers can be in flight at the same time; the throughput is not bounded.
 - A new connection costs no delay: clients keep their connections open, as they would with a real server.
-- With a delay of zero, bytes pass through the proxy too, so that its cost is part of every figure.
+- Bytes pass through the proxy even with a delay of zero, so that its cost is part of every figure.
 
 `python -m benchmarks.remote.proxy PORT DELAY...` listens on a loopback port for each delay in milliseconds, forwards
 everything to PORT, and prints its ports. It ends when its standard input is closed.
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Proxy:
-    """The process of the proxy, for a `with` statement; `ports` has a port for each delay in milliseconds."""
+    """The proxy's process, as a context manager. `ports` maps each delay in milliseconds to a port."""
 
     def __init__(self, port: int, delays: Sequence[int]) -> None:
         arguments = [sys.executable, "-m", "benchmarks.remote.proxy", str(port), *map(str, delays)]
@@ -40,7 +40,7 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.communicate()  # closes its standard input, and waits for its end
+        self._process.communicate()  # closes its standard input, and waits until it exits
 
 
 class _Way(asyncio.Protocol):
@@ -52,7 +52,7 @@ class _Way(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, delay: float) -> None:
         self._loop = loop
         self._delay = delay  # seconds
-        self._under_way: deque[bytes] = deque()  # an empty value marks the end of the connection
+        self._under_way: deque[bytes] = deque()  # data in flight; an empty value marks the end of the connection
         self._is_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -1,9 +1,9 @@
-"""SeaweedFS, a real S3 server, in a process of its own.
+"""SeaweedFS, a real S3 server, in a separate process.
 
 Rules
 - It listens on free ports of the loopback interface only, and sends no telemetry.
-- It is used in a `with` statement, at the end of which the process has ended.
-- Each bucket has its own files, which are removed with it: the server never removes single values from its files.
+- It is used in a `with` statement, which ends the process.
+- Each bucket has its own files, which are removed with it. The server never removes single values from its files.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _IDENTITY = {
     "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
     "actions": ["Admin", "Read", "List", "Tagging", "Write"],
 }
-_PORTS = ("master", "volume", "filer", "s3")  # each has a second one, for the server's own connections
+_PORTS = ("master", "volume", "filer", "s3")  # each service has a second port, for the server's own connections
 _START = 60.0  # seconds; a server that does not answer by then has failed
 
 
 def command() -> str | None:
-    """Return the path of the server's program. Returns None if it is not installed."""
+    """Return the path of the server's executable. Returns None if it is not installed."""
     beside = Path(sys.executable).with_name("weed")
     return str(beside) if beside.exists() else shutil.which("weed")
 
 
 class Server:
-    """A server with its values under a directory, and one empty bucket for each call of `bucket`."""
+    """A server that stores its values in a directory. Each call of `bucket` creates a bucket."""
 
     def __init__(self, directory: str) -> None:
         program = command()
@@ -82,7 +82,7 @@ class Server:
         return subprocess.run([program, "version"], capture_output=True, text=True).stdout.split()[2]
 
     def bucket(self, name: str) -> None:
-        """Create a bucket, with a value in it, so that its files exist before anything is timed."""
+        """Create a bucket and store a value in it, so that its files exist before anything is timed."""
         self._filer("PUT", f"{name}/value", b"value")
 
     def remove(self, name: str) -> None:
@@ -121,12 +121,12 @@ class Server:
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()  # a normal shutdown would take ten seconds, and its values are no longer needed
+        self._process.kill()  # a normal shutdown would take ten seconds, and the values are no longer needed
         self._process.wait()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that are free now."""
+    """Return ports on the loopback interface that are currently free."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,8 +1,8 @@
-"""The arrays of a run in the buckets of the server.
+"""The arrays of a run, stored in buckets of the server.
 
 Rules
-- Every array is written to the disk by the limit of the local benchmark, and its files are copied to a bucket.
-- New arrays are in a bucket of their own, which is removed and created again after each round.
+- Every array is written to disk by the `limit` baseline of the local benchmark, and its files are copied to a bucket.
+- Arrays that contestants write are in a separate bucket, which is removed and created again after each round.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RemoteSpace(Workspace):
 
     @cached_property
     def _clients(self) -> dict[str, Any]:
-        """Clients without a delay, by bucket."""
+        """Clients that bypass the proxy, by bucket."""
         return {bucket: Place(self._server.port, bucket, "").s3_store() for bucket in (DATA, NEW)}
 
     def _upload(self, bucket: str, path: str, files: dict[str, bytes]) -> None:
@@ -51,7 +51,7 @@ class RemoteSpace(Workspace):
             obstore.put(self._clients[bucket], f"{path}/{key}", value)
 
     def stored(self, layout: Layout, delay: int) -> Place:
-        """Return the place of an array with all its chunks; it must not be changed."""
+        """Return the location of an array with all its chunks. The array must not be changed."""
         if layout not in self._uploaded:
             path = f"array{len(self._uploaded)}"
             self._upload(DATA, path, self.files(layout))
@@ -59,7 +59,7 @@ class RemoteSpace(Workspace):
         return Place(self._ports[delay], DATA, self._uploaded[layout])
 
     def remote_dataset(self, layout: Layout, delay: int) -> Place:
-        """Return the place of a dataset of xarray that has the array; it must not be changed."""
+        """Return the location of an xarray dataset that contains the array. The dataset must not be changed."""
         path = self._uploaded_datasets.get(layout)
         if path is None:
             path = self._uploaded_datasets[layout] = f"dataset{len(self._uploaded_datasets)}"
@@ -67,7 +67,7 @@ class RemoteSpace(Workspace):
         return Place(self._ports[delay], DATA, path)
 
     def new(self, delay: int, layout: Layout | None = None) -> Place:
-        """Return a place in the bucket of new arrays that contains only the document of a layout."""
+        """Return a new location in the bucket of new arrays. It contains only the document of `layout`, if given."""
         self._has_new = True
         self._count += 1
         place = Place(self._ports[delay], NEW, f"array{self._count}")
@@ -76,13 +76,13 @@ class RemoteSpace(Workspace):
         return place
 
     def new_path(self) -> str:
-        """Return the path of a directory that does not exist, and that `clear_new` empties."""
+        """Return the path of a directory that does not exist yet. `clear_new` empties it."""
         path = self.directory()
         os.rmdir(path)
         return path
 
     def fetched(self, place: Place) -> str:
-        """Return the path of a directory with the files of an array in a bucket."""
+        """Copy the files of an array from a bucket to a new directory, and return its path."""
         client = self._clients[place.bucket]
         found = obstore.list(client, f"{place.path}/").collect()
         keys = [item["path"] for item in found]
@@ -96,7 +96,7 @@ class RemoteSpace(Workspace):
             self._has_new = False
 
     def remote_group(self, delay: int, consolidated: bool) -> Place:
-        """Return the place of a group of many arrays without chunks, with consolidated metadata or without."""
+        """Return the location of a group of many arrays without chunks, with or without consolidated metadata."""
         return Place(self._ports[delay], DATA, self._groups[consolidated])
 
     @cached_property

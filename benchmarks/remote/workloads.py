@@ -1,8 +1,8 @@
 """The workloads on arrays and groups in a bucket.
 
 Rules
-- The name of a workload begins with the delay of the answers; the rest is as in the local benchmark.
-- Reading a hundred elements is one operation, and one call if the library has a selection of points.
+- The name of a workload begins with the delay of answers; the rest is as in the local benchmark.
+- Reading a hundred elements is one operation, and one call if the library supports point selections.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return False  # not marked in the report: the server replaces values atomically for every contestant
+        return False  # not marked in the report, because the server replaces values atomically for every contestant
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
         return space.stored(self.layout, self.delay)
@@ -57,12 +57,12 @@ class RemoteRead(OnArray, FullRead):
 
 
 class RemoteWrite(OnArray, FullWrite):
-    """Write a whole array whose document exists, but no chunks."""
+    """Write a whole array of which only the document exists."""
 
 
 @dataclass(frozen=True)
 class RemoteReads(OnArray, Reads):
-    """Read a part of an array: half of the rows, the columns of every second chunk, ten rows by ten columns."""
+    """Read part of an array: half of the rows, one column of every second chunk, or ten rows by ten columns."""
 
     def selections(self, space: Workspace) -> list[Any]:
         rows = self.layout.shape[0]
@@ -142,7 +142,7 @@ class Copy(OnArray):
 
 @dataclass(frozen=True)
 class RemoteOpenDataset(OpenDataset):
-    """Open a dataset of xarray."""
+    """Open an xarray dataset."""
 
     delay: int = 0  # milliseconds
     reference = "zarr-python 64"
@@ -156,7 +156,7 @@ class RemoteOpenDataset(OpenDataset):
 
 
 class RemoteReadDataset(RemoteOpenDataset, ReadDataset):
-    """Open a dataset of xarray, and read all of it."""
+    """Open an xarray dataset, and read all of it."""
 
 
 @dataclass(frozen=True)

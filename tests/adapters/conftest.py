@@ -1,4 +1,4 @@
-"""A cluster of two processes that the tests of this folder share."""
+"""A dask cluster with two worker processes, shared by the tests in this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets of xarray with random contents, each determined by a number."""
+"""Random xarray datasets, each generated from a number that serves as the seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ATTRIBUTES: list[dict[str, Any]] = [
 
 
 def values(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-    """Return random elements, with missing ones among floats and times."""
+    """Return random elements. Some floats are NaN, and some times are NaT."""
     numbers = np.asarray(random.integers(0, 100, shape))
     if dtype in "UT":
         kind = "U4" if dtype == "U" else np.dtypes.StringDType()
@@ -34,7 +34,7 @@ def values(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> n
 
 
 def encoding(random: np.random.Generator, variable: xr.Variable) -> dict[str, Any]:
-    """Return a random way to store a variable: chunks, shards, packing, fill value."""
+    """Return a random encoding for a variable: chunks, shards, packing and fill value."""
     found: dict[str, Any] = {}
     if variable.ndim and random.integers(2):
         chunks = tuple(int(random.integers(1, max(2, n + 1))) for n in variable.shape)
@@ -53,7 +53,7 @@ def encoding(random: np.random.Generator, variable: xr.Variable) -> dict[str, An
 
 
 def dataset(number: int) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
-    """Return a dataset, and the encoding of its variables."""
+    """Return the dataset with this number, and the encodings of its variables."""
     random = np.random.default_rng(number)
     sizes = {name: int(random.integers(1, 7)) for name in ("x", "y", "time")[: random.integers(1, 4)]}
     variables = {}

@@ -1,4 +1,4 @@
-"""Dask arrays from and to zarrlite: one task for each shard or chunk, on threads, processes and a cluster."""
+"""Conversion to and from dask arrays: one task for each shard or chunk, run in threads, processes and a cluster."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_dask_arrays_have_equal_names_only_if_their_arrays_are_equal(array: Arra
 def test_a_task_carries_a_small_pickle_without_attributes(array: Array) -> None:
     document = len(str(array.metadata.replace(attributes=None).to_json()))
     opened = zarrlite.open_array(array.store, mode="r+", chunk_cache=2**20)
-    opened[...]  # fills the cache, and opens the files that stay open
+    opened[...]  # fills the cache, and opens the files that the store keeps open
     assert len(pickle.dumps(for_tasks(opened))) < 1024 + document
     reading = opened.to_dask()
     writing = zarrlite.store_dask(da.ones(DATA.shape, chunks=(20, 30)), opened, compute=False)
-    for lazy, others in ((reading, 0), (writing, 512)):  # bytes for everything else in a task
+    for lazy, others in ((reading, 0), (writing, 512)):  # others: bytes allowed for everything else in a task
         pickles = [pickle.dumps(task) for task in dict(lazy.__dask_graph__()).values()]
         sizes = [len(data) for data in pickles if b"zarrlite.nodes.array" in data]
         assert len(sizes) == 12
@@ -92,7 +92,7 @@ def test_blocks_that_share_a_shard_are_rechunked(blocks: Any, tmp_path: Path) ->
 
 def test_blocks_that_share_a_shard_are_refused_on_request(tmp_path: Path) -> None:
     target = zarrlite.create_array(tmp_path / "t.zarr", shape=DATA.shape, dtype="i8", chunks=(5, 10), shards=(20, 30))
-    with pytest.raises(ArgumentError, match=r"blocks \(7, 13\) must be whole chunks of \(20, 30\)"):
+    with pytest.raises(ArgumentError, match=r"blocks of shape \(7, 13\) must consist of whole chunks \(20, 30\)"):
         zarrlite.store_dask(da.from_array(DATA, (7, 13)), target, align="error")
     with pytest.raises(ArgumentError, match=r"the shape of the dask array must be \(60, 100\)"):
         zarrlite.store_dask(da.zeros((3, 3)), target)

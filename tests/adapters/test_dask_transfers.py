@@ -1,4 +1,4 @@
-"""`copy` and `reencode` on the workers of a cluster: complete, resumable, and right when a worker is killed."""
+"""`copy` and `reencode` on dask workers: transfers can be resumed, and are complete even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], Store]:
-    """Return a function that opens a store at a new place: a directory, or a prefix on an S3 server."""
+    """Return a function that opens the store with a given name, in a new directory or under a new prefix on S3."""
     if request.param == "disk":
         return lambda name: LocalStore(tmp_path / name)
     server: SeaweedFS = request.getfixturevalue("seaweedfs")
@@ -65,7 +65,7 @@ def names(store: Store) -> list[str]:
 
 
 class Kill:
-    """A `progress` callback that kills a worker once some steps are complete."""
+    """A `progress` callback that kills a worker once `after` steps are complete."""
 
     def __init__(self, victim: subprocess.Popen[bytes], after: int) -> None:
         self.victim, self.after, self.total = victim, after, 0
@@ -79,7 +79,7 @@ class Kill:
 
 @pytest.fixture
 def victim(cluster: Client, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Add a worker to the cluster that no nanny replaces."""
+    """Add a worker without a nanny to the cluster, so that it is not restarted when it is killed."""
     name = uuid.uuid4().hex
     options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", "--name", name]
     command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler.address, *options]
@@ -155,7 +155,7 @@ def test_an_interrupted_transfer_is_resumed_with_or_without_workers(
     assert "zarr.json" not in before
     done: list[int] = []
     zarrlite.reencode(source, place("b"), chunks=(20, 10), progress=lambda n, _: done.append(n))
-    assert done[0] >= 4  # the earlier run had completed them
+    assert done[0] >= 4  # steps that the interrupted run completed are not repeated
     assert np.array_equal(zarrlite.open_array(place("b"), mode="r")[...], DATA)
     assert JOURNAL not in names(place("b"))
 
@@ -194,7 +194,7 @@ def test_the_number_of_tasks_under_way_is_bounded(
         progress=lambda n, total: under_way.update({n: (len(submitted) - n, total)}),
     )
     assert len(under_way) == len(submitted) > 20
-    assert max(under_way.values()) <= (8, len(submitted))  # two for each thread; a killed worker may still be listed
+    assert max(under_way.values()) <= (8, len(submitted))  # two tasks per thread; killed workers may still be listed
 
 
 @on_disk

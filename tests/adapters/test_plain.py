@@ -1,4 +1,4 @@
-"""The plain view: every reader of Zarr v3 reads hierarchies with extensions through it."""
+"""The plain view: through it, any Zarr v3 reader can read hierarchies that use extensions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from zarrlite.codecs import Bytes, Crc32c, Offset, Pad, ShardingIndexed, Transpo
 from zarrlite.errors import TruncatedError
 
 DATA = np.arange(600, dtype="i4").reshape(20, 30)
-INDEX = 6 * 16 + 4  # bytes of the index of a shard of six inner chunks
+INDEX = 6 * 16 + 4  # size in bytes of the index of a shard with six inner chunks
 
 
 def parts(*sizes: int | None) -> list[dict[str, Any]]:
-    """Return a `concat-parts` with parts of these sizes."""
+    """Return the JSON of `concat-parts` with parts of these sizes."""
     members = [{"key_suffix": f".{i}" if n else "", **({"size": n} if n else {})} for i, n in enumerate(sizes)]
     return [{"name": "concat-parts", "configuration": {"parts": members}}]
 

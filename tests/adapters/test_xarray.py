@@ -1,4 +1,4 @@
-"""The xarray engine: the same datasets as with `engine="zarr"`, lazily, in threads and processes, from any store."""
+"""The xarray engine opens the same datasets as `engine="zarr"`, lazily, in threads and processes, from any store."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from required import lacking
 import zarrlite
 from zarrlite.bridge import ZarrStore
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of xarray and zarr-python about coming changes
-NUMBERS = range(224)  # datasets; 84 of them are of Zarr v2
+pytestmark = pytest.mark.filterwarnings("ignore")  # xarray and zarr-python warn about upcoming changes
+NUMBERS = range(224)  # numbers of random datasets; 84 of these are written as Zarr v2
 
 
 @pytest.fixture(scope="module")

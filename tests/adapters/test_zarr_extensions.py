@@ -1,4 +1,4 @@
-"""The extensions `pad`, `offset` and `suffix` in zarr-python."""
+"""The extensions `pad`, `offset` and `suffix` that zarrlite adds to zarr-python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zarrlite.chunk_key_encodings import SuffixKeys
 from zarrlite.codecs import Offset, Pad
 from zarrlite.errors import ArgumentError, MetadataError
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of zarr-python
+pytestmark = pytest.mark.filterwarnings("ignore")  # ignore warnings from zarr-python
 PROJECT = Path(zarrlite.__file__).parents[1]
 DATA = np.arange(6000, dtype="i4").reshape(60, 100)
 WINDOWED = "zarrlite.bridge.WindowedPipeline"
@@ -38,7 +38,7 @@ def _default_configuration() -> Iterator[None]:
 
 
 class RecordingStore(zarr.storage.MemoryStore):
-    """Records how many bytes of each chunk are read."""
+    """A store that records how many bytes each read of a chunk returns."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Stores of zarrlite in zarr-python and of zarr-python in zarrlite, held to the store tests of both libraries."""
+"""zarrlite stores in zarr-python, and zarr-python stores in zarrlite: both pass the store tests of both libraries."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from zarrlite import LocalStore
 from zarrlite.bridge import FromZarr, ZarrStore
 from zarrlite.testing import StoreLaws
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of zarr-python
+pytestmark = pytest.mark.filterwarnings("ignore")  # ignore warnings from zarr-python
 
 
 class ZarrStoreTests(StoreTests[ZarrStore, cpu.Buffer]):
-    """zarr-python's own tests of stores."""
+    """zarr-python's own store tests, run on zarrlite stores."""
 
     store_cls = ZarrStore
     buffer_cls = cpu.Buffer
@@ -60,7 +60,7 @@ def test_the_state_machines_of_zarr_python_accept_a_store_of_zarrlite(machine: A
 
 
 class TestFromZarr(StoreLaws):
-    """The laws of zarrlite's stores."""
+    """zarrlite's own store tests, run on a zarr-python store."""
 
     def make_store(self) -> FromZarr:
         return FromZarr(zarr.storage.MemoryStore())
@@ -85,7 +85,7 @@ def test_zarrlite_reads_and_writes_through_a_store_of_zarr_python(tmp_path: Path
 
 
 class RecordingStore(zarr.storage.MemoryStore):
-    """Records how many bytes of each value are read."""
+    """A store that records how many bytes each read of a value returns."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Values in pieces: they are stored as if they were contiguous."""
+"""Values that consist of several pieces are stored as if they were contiguous."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def letters() -> LazyPiece:
 
 @pytest.fixture
 def generated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record the sizes of the lazy pieces that are generated, at once or in blocks."""
+    """Record the size of each lazy piece when it is generated, whether in one step or in blocks."""
     sizes: list[int] = []
     original_join, original_iter = LazyPiece.join, LazyPiece.__iter__
 
@@ -77,7 +77,7 @@ def test_the_parts_of_patches_between_two_offsets_are_found() -> None:
             found = overlapping(patches, start, stop)
             assert bytes(join([piece for _, piece in found])) == value[start:stop]
             assert all(value[start + at : start + at + len(piece)] == join([piece]) for at, piece in found)
-    assert overlapping(patches, 4, 10)[0][1] is lazy  # still lazy where all of it is needed
+    assert overlapping(patches, 4, 10)[0][1] is lazy  # a piece that is needed in full stays lazy
 
 
 def test_patches_with_gaps_keep_their_offsets() -> None:
@@ -114,7 +114,7 @@ def test_a_lazy_piece_has_the_elements_in_row_major_order(dtype: Any) -> None:
     part = image[:, 3:20]
     lazy = LazyPiece(part, [part[:40], part[40:70], part[70:]])
     expected = part.tobytes()
-    for _ in range(2):  # it can be generated again
+    for _ in range(2):  # a lazy piece can be generated repeatedly
         assert (len(lazy), lazy.join(), b"".join(map(bytes, lazy))) == (len(expected), expected, expected)
 
 
@@ -131,13 +131,13 @@ def test_blocks_are_aligned_and_in_one_scratch_buffer(monkeypatch: pytest.Monkey
 
 def test_a_value_in_pieces_is_stored_as_one_value(tmp_path: Path) -> None:
     for store in (LocalStore(tmp_path), MemoryStore()):
-        store.change([("a/b", [b"0", letters(), b"1"]), ("a/c", [])])  # its directory is missing at first
+        store.change([("a/b", [b"0", letters(), b"1"]), ("a/c", [])])  # the directory a does not exist yet
         store.update("d", lambda old: [letters(), letters()])
         expected = {"a/b": b"0abcdef1", "a/c": b"", "d": b"abcdef" * 2}
         assert {key: store.get(key) for key in store.list()} == expected
 
 
-# Storing chunks and shards in pieces
+# Storing chunks and shards that consist of pieces
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
@@ -178,7 +178,7 @@ def test_a_large_shard_is_copied_a_few_chunks_at_a_time(
     codecs = [ShardingIndexed((2, 4, 5), (Bytes(),))]
     array = zarrlite.create_array(tmp_path / "a", data=data, chunks=(4, 24, 35), codecs=codecs)
     assert acquired
-    assert max(acquired) <= max(block, 2 * 4 * 5 * 2)  # at least one chunk
+    assert max(acquired) <= max(block, 2 * 4 * 5 * 2)  # a block contains at least one chunk
     assert np.array_equal(array[...], data)
 
 
@@ -193,9 +193,9 @@ def test_a_large_strided_chunk_is_copied_in_blocks_while_it_is_written(
     store = LocalStore(tmp_path) if place == "local" else MemoryStore()
     data = np.random.default_rng(1).integers(0, 2**30, (3, 700, 500)).astype("<u4")
     array = zarrlite.create_array(store, data=data, chunks=(2, 400, 250), codecs=codecs)
-    if codecs != [Bytes("big")]:  # contiguous once their bytes are swapped
+    if codecs != [Bytes("big")]:  # swapping bytes makes a contiguous copy, which is not lazy
         assert max(generated) == 800_000
-    assert len(generated) <= 8  # each chunk once
+    assert len(generated) <= 8  # each chunk is generated at most once
     np.testing.assert_array_equal(array[...], data)
     stored = bytes(array.store.get("c/0/0/1") or b"")
     order = ">u4" if codecs == [Bytes("big")] else "<u4"
@@ -214,7 +214,7 @@ def test_a_large_chunk_in_parts_is_generated_once(tmp_path: Path, generated: lis
 
 
 class Recording(LocalStore):
-    """A store written without knowledge of values in pieces."""
+    """A store whose `set` does not support values that consist of pieces."""
 
     def set(self, key: str, value: Any) -> None:
         assert isinstance(value, bytes | bytearray | memoryview)

@@ -1,4 +1,4 @@
-"""Sources: all methods of all kinds of source return the same value."""
+"""Sources: every method of every kind of source returns the same value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "a/b"
 
 
 class DictStore(Store):
-    """A store with only `get`, whose sources are those that every store has by default."""
+    """A store that implements only `get`, so that its sources are the default ones of `Store`."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -34,7 +34,7 @@ class DictStore(Store):
 
 
 class Whole(Source):
-    """A source with only `read`."""
+    """A source that implements only `read`."""
 
     def __init__(self, value: bytes | None) -> None:
         self.value = value
@@ -52,7 +52,7 @@ def in_memory_store(value: bytes | None) -> Source:
 
 
 def around(inner: Callable[[bytes | None], Source], head: bytes, tail: bytes) -> Callable[[bytes | None], Source]:
-    """Return a function that builds a window: a source of a framed value that removes `head` and `tail` again."""
+    """Return a function that puts `head` and `tail` around a value, and returns a window: a source that hides them."""
     return lambda value: Window(inner(None if value is None else head + value + tail), len(head), len(tail), "pad")
 
 
@@ -135,7 +135,7 @@ def test_a_value_shorter_than_its_padding_is_never_data(
     for read in (window.read_one, window.size, lambda: window.read([byte_range])):
         with pytest.raises(TruncatedError) as caught:
             read()
-        message = f"codec pad: the stored value has {len(value)} bytes, its padding alone has {head + tail}"
+        message = f"codec pad: the stored value has {len(value)} bytes, but its padding alone has {head + tail}"
         assert str(caught.value) == message
 
 
@@ -191,12 +191,12 @@ def test_opening_a_source_reads_nothing() -> None:
     assert store.requests == []
 
 
-# Reads of a source see the same value
+# All reads from a source see the same value
 
 
 @pytest.fixture(params=["local", "memory", "mapping", "prefix of local", "prefix of memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """A store that guarantees that all reads of a source see the same value."""
+    """A store that guarantees that all reads from a source see the same value."""
     stores: dict[str, Callable[[], Store]] = {
         "local": lambda: LocalStore(tmp_path / "store"),
         "memory": MemoryStore,
@@ -284,7 +284,7 @@ def test_the_source_of_a_file_that_is_changed_in_place_is_not_current(tmp_path: 
     assert source.size() == 4
     store.change([(KEY, lambda old: InPlace([(4, b"456")]))])
     assert not source.is_current()
-    assert source.read_one() == b"0123"  # bytes that were appended belong to another state of the value
+    assert source.read_one() == b"0123"  # appended bytes belong to a later state of the value
     source.close()
 
 

@@ -1,4 +1,4 @@
-"""The `regular` chunk grid, by the examples of its specification."""
+"""The `regular` chunk grid: the examples in its specification."""
 
 from __future__ import annotations
 

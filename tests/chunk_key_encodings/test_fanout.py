@@ -1,4 +1,4 @@
-"""The `fanout` chunk key encoding, by the examples of its proposal."""
+"""The `fanout` chunk key encoding: the examples in its proposal."""
 
 from __future__ import annotations
 
@@ -102,6 +102,6 @@ def test_arrays_are_stored_in_folders(tmp_path: Any) -> None:
     assert (tmp_path / "a/c/1/10/01").read_bytes() == b"\xe9\x03"
     array = zarrlite.open(tmp_path / "a", mode="r+")
     assert np.array_equal(array[...], data)
-    assert array.nchunks_initialized == 1001  # chunk 0 has only the fill value
+    assert array.nchunks_initialized == 1001  # chunk 0 contains only the fill value, so it is not stored
     array.resize((50,))
     assert array.nchunks_initialized == 49

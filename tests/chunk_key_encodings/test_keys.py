@@ -1,4 +1,4 @@
-"""The chunk key encodings `default` and `v2`: encoding coordinates, and decoding exactly."""
+"""The chunk key encodings `default` and `v2`: encoding coordinates, and decoding only keys that they encode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarrlite.extensions.config import Context, Json
 
 ENCODINGS: list[ChunkKeyEncoding] = [DefaultKeys(), DefaultKeys("."), V2Keys(), V2Keys("/")]
 COORDS = st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=4).map(tuple)
-# the characters of keys, and others that int() accepts or that look like digits
+# the characters that occur in keys, and others that int() accepts or that look like digits
 TEXT = st.text(st.sampled_from("c0123456789/.+-_ \n٣²①eé\0"), max_size=8)
 
 # default encoding, Description: 'is the string "c/1/23/45"'; 'the identifier is the string "c.1.23.45"'
@@ -58,12 +58,12 @@ def test_a_key_with_the_wrong_number_of_dimensions_is_refused(
     encoding: ChunkKeyEncoding, coords: tuple[int, ...], other: int
 ) -> None:
     if {other, len(coords)} == {0, 1} and coords in ((), (0,)) and isinstance(encoding, V2Keys):
-        return  # "0" is a key of both
+        return  # in v2, "0" is the key both without dimensions and with one dimension
     if other != len(coords):
         assert encoding.decode(encoding.encode(coords), other) is None
 
 
-# texts that have one fault each and are otherwise the key of a chunk with two coordinates
+# keys of chunks with two coordinates, each invalid because of a single fault
 REFUSED = [
     ("c/01/0", "a leading zero"),
     ("c/00/0", "an additional zero"),

@@ -85,7 +85,7 @@ UNSAFE = [
     ("x/.", PERIODS),
     ("a/zarr.json", RESERVED),
     ("x/__y", RESERVED),
-    ("__zarrlite.journal", "must not start with '__zarrlite.', as keys of this library do"),
+    ("__zarrlite.journal", "must not start with '__zarrlite.', the prefix of zarrlite's own keys"),
     ("\ud800", "must not contain lone surrogates"),
 ]
 

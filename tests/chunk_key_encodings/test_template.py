@@ -1,4 +1,4 @@
-"""The `template` chunk key encoding, by the examples of its proposal."""
+"""The `template` chunk key encoding: the examples in its proposal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse(**configuration: Any) -> TemplateKeys:
 @pytest.mark.parametrize(
     ("template", "separator", "coords", "key"),
     [
-        # examples.tsv of the proposal
+        # examples.tsv in the proposal
         ("c/{*}", "/", (11, 22, 33), "c/11/22/33"),
         ("{*}", ".", (11, 22, 33), "11.22.33"),
         ("prefix/{*}", "/", (11, 22, 33), "prefix/11/22/33"),
@@ -38,7 +38,7 @@ def parse(**configuration: Any) -> TemplateKeys:
         # the examples in the text of the proposal
         ("images/{-1}/{*:04}.jpeg", "_", (1, 2, 3), "images/3/0001_0002.jpeg"),
         ("{2}-{0}_{1}", None, (1, 2, 3), "3-1_2"),
-        # others
+        # further examples
         ("{0}", None, (5,), "5"),
         ("{00}", None, (5,), "5"),
         ("{0:00}", None, (5,), "5"),
@@ -109,7 +109,7 @@ SLASHES = "must not start or end with '/' and must not contain '//'"
 CHARACTERS = "must not contain backslashes or control characters"
 SUBSTRINGS = "must not contain '..' or 'zarr.json'"
 BRACES = "must not have braces except in expressions such as {0}, {-1}, {*} and {0:04}"
-BETWEEN = "must have text other than digits between two expressions; two chunks could share a key"
+BETWEEN = "must have text other than digits between two expressions; otherwise two chunks could share a key"
 
 UNSAFE = [
     ("", "must contain an expression such as {0} or {*}", "value"),
@@ -163,8 +163,8 @@ def test_a_template_that_could_move_or_share_a_key_is_refused(
 @pytest.mark.parametrize(
     ("separator", "rule"),
     [
-        ("", "must have a character that is not a digit; two chunks could share a key"),
-        ("0", "must have a character that is not a digit; two chunks could share a key"),
+        ("", "must have a character that is not a digit; otherwise two chunks could share a key"),
+        ("0", "must have a character that is not a digit; otherwise two chunks could share a key"),
         ("..", SUBSTRINGS),
         ("/../", SUBSTRINGS),
         ("/zarr.json/", SUBSTRINGS),
@@ -224,8 +224,8 @@ def test_both_spellings_are_read_and_one_is_written() -> None:
         ("{-3}/{*}", 2, "must not have {-3} for an array of 2 dimensions"),
         ("{0}_{-1}", 1, "must have one expression for each dimension, not several for dimension 0"),
         ("{1}_{1}", 2, "must have one expression for each dimension, not several for dimension 1"),
-        ("{0}_{*}", 1, "must not have {*} for an array of 1 dimensions: the others name all of them"),
-        ("{*}", 0, "must not have {*} for an array of 0 dimensions: the others name all of them"),
+        ("{0}_{*}", 1, "must not have {*} for an array of 1 dimensions: no dimension is left for it"),
+        ("{*}", 0, "must not have {*} for an array of 0 dimensions: no dimension is left for it"),
     ],
 )
 def test_a_template_that_does_not_fit_the_dimensions_is_refused(template: str, ndim: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Batches: handling many chunks at once has the same result as handling them one by one."""
+"""Batches: reading or writing many chunks together has the same result as doing so one by one."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_decoding_many_chunks_equals_decoding_each(chain: list[Any], dtype: str,
 
 @st.composite
 def frames_in_a_row(draw: st.DrawFn) -> tuple[int, list[bytes]]:
-    """Generate frames, most of which decode to one size, some of them damaged."""
+    """Generate zstd frames. Most of them decode to the same size, and some are damaged."""
     size = draw(st.sampled_from([1, 8, 255, 256, 300, 5000]))
     plain = np.random.default_rng(size).bytes(size)
     whole = [frame(bytes(size)), frame(plain), frame((b"ab" * size)[:size])]
@@ -176,7 +176,7 @@ def test_a_bomb_among_many_is_refused_before_memory_is_allocated() -> None:
     bound = Pipeline([Bytes(), Zstd()], ArraySpec((100,), registry.data_types.coerce("uint8"), 0))
     sound, bomb = Zstd().encode(b"x" * 100), Zstd().encode(bytes(2**30))
     understated = bytearray(sound)
-    understated[5] = 50  # the content size
+    understated[5] = 50  # the content size in the frame header: 50 instead of 100
     for damaged in (bomb, bytes(understated)):
         tracemalloc.start()
         assert bound.decode_many([sound, damaged], memoryview(bytearray(200))) is None
@@ -188,12 +188,12 @@ def test_a_bomb_among_many_is_refused_before_memory_is_allocated() -> None:
         assert peak < 2**24
     assert error_of(lambda: bound.decode(bomb)) == (
         TruncatedError,
-        "codec zstd: claims 1073741824 bytes, but at most 100 fit here",
+        "codec zstd: claims 1073741824 bytes, but at most 100 are allowed",
     )
 
 
 def set_batch_bytes(patch: pytest.MonkeyPatch, size: int) -> None:
-    """Set the size of batches to `size` bytes, or one chunk if that is larger."""
+    """Set the batch size to `size` bytes. A batch contains at least one chunk."""
     for module, names in {
         "pipeline.pipeline": ["BATCH_BYTES"],
         "chunks.chunks": ["BATCH_BYTES", "READ_BATCH_BYTES", "WRITE_BATCH_BYTES"],
@@ -257,7 +257,7 @@ class OneByOneStore(LocalStore):
 
 
 class ShuffledStore(LocalStore):
-    """A store whose answers are in the provided memory in a different order, with gaps, or not in it at all."""
+    """A store that returns values in the provided memory out of order, with gaps between them, or in other memory."""
 
     way = "gaps"
 
@@ -295,7 +295,7 @@ def test_a_store_may_return_the_values_of_a_batch_in_any_memory(
 @pytest.mark.parametrize("codecs", [[Bytes()], [Bytes("big")], SMALL], ids=["raw", "big endian", "zstd"])
 def test_chunks_read_together_equal_chunks_read_one_by_one(codecs: Any, tmp_path: Path) -> None:
     order = np.arange(64)
-    order[:16] = order[:16][::-1]  # all of a chunk, in another order
+    order[:16] = order[:16][::-1]  # every index of the first chunk, in reverse order
     selections = [np.s_[...], np.s_[3:40, :], np.s_[:, 20], np.s_[::3, 5:60:7], (order, order), ([1, 33], [60, 2])]
     zarrlite.create_array(tmp_path, data=DATA, chunks=(16, 16), codecs=codecs, fill_value=7)
     arrays = [zarrlite.open_array(store, mode="r") for store in (LocalStore(tmp_path), OneByOneStore(tmp_path))]
@@ -337,13 +337,13 @@ def _outcome(array: Any, selection: Any) -> Any:
 def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index: Any, tmp_path: Path) -> None:
     location, index_codecs = index
     data = DATA.copy()
-    data[8:16, :16] = 7  # an inner chunk that is absent
+    data[8:16, :16] = 7  # an inner chunk with only the fill value, which is not stored
     codecs = [ShardingIndexed((8, 16), chain, index_codecs, location)]
     zarrlite.create_array(tmp_path, data=data, chunks=(32, 32), codecs=codecs, fill_value=7)
     array = zarrlite.open_array(tmp_path, mode="r")
     shard = tmp_path / "c/0/0"
     whole = shard.read_bytes()
-    first = len(whole) // 2  # within a chunk in the middle, unless the index is there
+    first = len(whole) // 2  # the middle of the shard: in a chunk, or in the index if chunks are small
     changes = {
         "none": whole,
         "cut": whole[:-1],
@@ -413,9 +413,9 @@ def test_encoding_many_chunks_equals_encoding_each(chain: Any, values: list[list
 def test_chunks_written_together_equal_chunks_written_one_by_one(
     chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_batch_bytes(monkeypatch, most)  # batches of several rows, or of the end of one and the start of the next
+    set_batch_bytes(monkeypatch, most)  # batches of several rows of chunks, or of 3 chunks
     data = DATA + 1
-    data[16:32, :16] = data[48:, 48:] = 7  # only the fill value
+    data[16:32, :16] = data[48:, 48:] = 7  # chunks with only the fill value
     stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
     together, each = (
         zarrlite.create_array(store, shape=(70, 80), dtype="u2", chunks=(16, 16), codecs=chain, fill_value=7)
@@ -448,7 +448,7 @@ def test_writes_and_reads_in_batches_equal_those_chunk_by_chunk(
             store = MemoryStore() if place == "memory" else LocalStore(f"{root}/{name}")
             array = zarrlite.create_array(store, shape=(40, 40), dtype="u2", chunks=(7, 10), codecs=chain)
             for n, selection in enumerate(writes):
-                array[selection] = data[selection] * (n % 3)  # every third time only the fill value
+                array[selection] = data[selection] * (n % 3)  # every third write contains only the fill value
             found.append((array[read].tolist(), {key: bytes(store.get(key) or b"") for key in store.list()}))
     assert found[0] == found[1]
 
@@ -515,13 +515,13 @@ def test_chunks_of_different_shapes_are_read_and_written(chain: Any) -> None:
     store.set("zarr.json", json.dumps(document | {"chunk_grid": {"name": "example.uneven"}}).encode())
     array, expected = zarrlite.open_array(store), np.arange(1, 25)
     array[:] = expected
-    array[:8] = expected[:8] = 99 + np.arange(8)  # a whole chunk, and as many elements of a longer one
+    array[:8] = expected[:8] = 99 + np.arange(8)  # all of the first chunk, and half of the second
     np.testing.assert_array_equal(array[:], expected)
 
 
 @pytest.mark.parametrize("order", ["row-major", "morton"])
 def test_a_codec_may_return_its_input(order: str) -> None:
-    """The scratch memory of a batch is reused for the next one."""
+    """The input may be in scratch memory that is reused for the next batch; results must not change with it."""
 
     @zarrlite.register
     @dataclass(frozen=True)
@@ -547,7 +547,7 @@ def test_a_codec_may_return_its_input(order: str) -> None:
 def test_the_batches_of_a_whole_shard_are_no_larger_than_the_shard(
     tmp_path: Path, order: str, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_batch_bytes(monkeypatch, 2**9)  # eight of 128 chunks
+    set_batch_bytes(monkeypatch, 2**9)  # a batch contains eight of the 128 inner chunks
     codecs = [ShardingIndexed((4, 8), SMALL, order=order, index_location=location)]
     data = DATA + 1
     data[8:16] = data[40, 8:32] = 0
@@ -562,12 +562,12 @@ def test_the_batches_of_a_whole_shard_are_no_larger_than_the_shard(
 
     monkeypatch.setattr(OpenFile, "read", counted)
     np.testing.assert_array_equal(array[...], data)
-    assert len(sizes) == 1 + (14 if order == "row-major" else 1)  # the index, and batches that are not empty
+    assert len(sizes) == 1 + (14 if order == "row-major" else 1)  # reads: the index, and each non-empty batch
     assert sum(sizes[1:]) <= (tmp_path / "c/0/0").stat().st_size
     index_size = sizes[0]
 
     def truncated(self: OpenFile, ranges: Any, memory: memoryview | None = None) -> Any:
-        """Read the index, but only half of each batch, as if the file had been truncated meanwhile."""
+        """Read the index, but only half of each batch, as if the file had been truncated in between."""
         found = read(self, ranges, memory) or []
         return [part if len(part) == index_size else part[: len(part) // 2] for part in found]
 
@@ -679,13 +679,13 @@ def test_new_files_of_one_directory_take_one_lock(tmp_path: Path, monkeypatch: p
 
 
 def test_a_codec_may_read_another_array_while_it_decodes(tmp_path: Path) -> None:
-    """Scratch memory belongs to a reader until it is released."""
+    """Scratch memory belongs to the call that acquired it until that call releases it."""
     other = zarrlite.create_array(tmp_path / "other", data=np.full(4096, 255, "u1"), chunks=4096, codecs=[Bytes()])
 
     @zarrlite.register
     @dataclass(frozen=True)
     class Nosy(BytesBytesCodec):
-        """A codec that reads another array first."""
+        """A codec that reads another array before it decodes."""
 
         name = "example.nosy"
 

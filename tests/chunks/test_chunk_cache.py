@@ -1,4 +1,4 @@
-"""The cache of decoded chunks: what it saves, what it returns, and what makes it forget."""
+"""The cache of decoded chunks: which reads it saves, what it returns, and when it discards chunks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Counting(Store):
-    """A store in memory that counts how many values and ranges are read."""
+    """A store in memory that records the key of every value or range that is read."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -155,7 +155,7 @@ def test_a_read_of_more_than_half_of_the_cache_is_not_kept() -> None:
 def test_the_least_recently_used_chunks_go_first_and_the_bound_holds() -> None:
     store = Counting()
     create(store)
-    array = zarrlite.open_array(store, mode="r", chunk_cache=4 * 160)  # a chunk has 160 bytes
+    array = zarrlite.open_array(store, mode="r", chunk_cache=4 * 160)  # a chunk takes 160 bytes
     cache: Any = array.options.cache
     for column in (0, 5, 10, 15, 0, 20):
         array[0, column]
@@ -238,7 +238,7 @@ def test_a_damaged_inner_chunk_harms_no_other() -> None:
     data = np.arange(64, dtype="int32")
     zarrlite.create_array(store, data=data, chunks=8, shards=64, compressors=[{"name": "crc32c"}])
     shard = bytearray(store.get("c/0") or b"")
-    shard[40] ^= 1  # in the second inner chunk
+    shard[40] ^= 1  # damages the second inner chunk
     store.set("c/0", shard)
     array = zarrlite.open_array(store, mode="r", chunk_cache=1000)
     assert array.oindex[[0, 20, 30]].tolist() == [0, 20, 30]
@@ -281,7 +281,7 @@ def test_threads_see_what_was_written_before_they_read() -> None:
             for step in range(60):
                 i, j = generator.randrange(10), generator.randrange(40)
                 mine[i, j] = step
-                array[number * 10 + i, j] = step  # two threads share each shard
+                array[number * 10 + i, j] = step  # two threads write to each shard
                 rows = sorted({generator.randrange(10) for _ in range(3)})
                 assert (array.oindex[[number * 10 + row for row in rows], :] == mine[rows]).all()
                 assert array[number * 10 + i, j] == step

@@ -1,4 +1,4 @@
-"""Chunks at the edge of an array: a write that covers everything inside replaces a damaged chunk."""
+"""Damaged chunks at the edge of an array are replaced by a write that covers all of their elements inside the array."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_elements_that_another_handle_has_added_are_kept(kind: str) -> None:
     other = zarrlite.open_array(store)
     other.resize((8, 8))
     other[6:, 6:] = 5
-    array[4:, 4:] = 1  # the whole chunk, as far as this handle knows
+    array[4:, 4:] = 1  # covers the whole chunk, according to the shape that this handle knows
     assert (zarrlite.open_array(store)[6:, 6:] == 5).all()
 
 
@@ -84,6 +84,6 @@ def test_padding_that_cannot_be_kept_is_an_error_even_in_edge_chunks() -> None:
     array, store = make("padding that is kept")
     for key, part in (("c/0/0", array[:4, :4]), ("c/1/1", array[4:, 4:])):
         store.set(key, b"123")
-        with pytest.raises(zarrlite.DataError, match="the stored value has 3 bytes, its padding alone has 8"):
+        with pytest.raises(zarrlite.DataError, match="the stored value has 3 bytes, but its padding alone has 8"):
             array[...] = part[0, 0]
         store.erase(key)

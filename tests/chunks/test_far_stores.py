@@ -1,4 +1,4 @@
-"""Remote stores: as many requests are under way as the store accepts, however small the work, within bounds."""
+"""Remote stores: even small reads keep as many requests under way as the store and zarrlite's bounds allow."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from zarrlite.tools.cli.main import main
 from zarrlite.tools.layout.check import check
 
 DATA = np.arange(1, 4097, dtype="u2").reshape(64, 64)
-INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
+INDEX = 4 * 16 + 4  # size in bytes of the index of a shard with four inner chunks
 COMPRESSED = [Bytes(), Zstd(), Crc32c()]
 
 
 class FarStore(Store):
-    """A store with only the four required operations, each of which takes a while.
+    """A store that implements only the four required operations, each of which takes some time.
 
-    A request ends as soon as `expected` of them are under way, so that a test sees how many there are at once.
+    Requests wait until `expected` of them are under way, so that a test can count how many run at once.
     """
 
     limits = Limits(concurrency=16)
@@ -54,7 +54,7 @@ class FarStore(Store):
             self.gathered.notify_all()
             if self.count > self.alone:
                 self.gathered.wait_for(lambda: self.most >= self.expected, timeout=30)
-        time.sleep(0.002)  # so that no request ends before the others of its round have begun
+        time.sleep(0.002)  # so that no request ends before the other requests of its round have begun
         with self.gathered:
             self.under_way -= 1
 
@@ -74,9 +74,9 @@ class FarStore(Store):
         return self.values.list()
 
     def requests_of(self, operation: Callable[[], Any], at_once: int, first_round: int = 0, more: int = 0) -> int:
-        """Run an operation that must have this many requests under way at once; returns how many it makes.
+        """Run an operation, check that it has `at_once` requests under way at once, and return how many it makes.
 
-        `first_round` is how many requests are made before the others are known. It may have `more` requests under way.
+        The first `first_round` requests do not wait for others. Up to `more` additional requests may be under way.
         """
         self.count = self.most = 0
         self.expected, self.alone = at_once, first_round
@@ -120,7 +120,7 @@ def test_large_chunks_are_read_like_small_ones() -> None:
 
 def test_all_shards_of_a_selection_are_read_in_two_rounds() -> None:
     store, array = create([ShardingIndexed((8, 8), COMPRESSED)], 16)
-    # every second inner chunk of 16 shards: all indices at once, then all chunks; those of a shard are one range
+    # one inner chunk from each of 4 or 16 shards: first all indices at once, then all chunks
     assert store.requests_of(lambda: array[:8, ::16], 4) == 8
     assert store.requests_of(lambda: array[::16, ::16], 16) == 32
     assert np.array_equal(array[::16, ::16], DATA[::16, ::16])
@@ -166,7 +166,7 @@ def test_chunks_are_written_and_erased_with_as_many_requests_as_the_store_takes(
 
 
 def test_a_thread_that_holds_a_lock_erases_without_other_threads() -> None:
-    """Other threads would wait for the lock of the first part, which the erasing thread holds."""
+    """Helper threads would wait for the lock of the first part, which the erasing thread itself holds."""
     parts = [ConcatParts([Part(""), Part(".a", 4), Part(".b", 8), Part(".c", 16)])]
     store, array = create([Bytes()], storage_transformers=parts)
     store.requests_of(lambda: array.__setitem__(..., 0), 1, more=16)
@@ -203,15 +203,15 @@ def test_many_callers_share_the_threads_of_the_process(monkeypatch: pytest.Monke
 
 def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     store, array = create([Bytes()])
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # a chunk of 128 bytes takes twice as much
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # four chunks of 128 bytes, stored and decoded
     assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], DATA), 4) == 64
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # a single chunk exceeds this, and is read alone
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # each chunk exceeds this, so they are read one by one
     assert store.requests_of(lambda: array[...], 1) == 64
     assert threads._in_flight == {}
 
 
 class Counted(BytesBytesCodec):
-    """Changes nothing, and counts how many threads do so at once; the first ones wait for `expected` of them."""
+    """A codec that changes nothing, and counts the threads that use it at once. They wait for `expected` of them."""
 
     name = "test.counted"
     gathered = threading.Condition()
@@ -251,7 +251,7 @@ def test_as_many_threads_decode_and_encode_as_there_are_cores(cores: int, monkey
     for operation in operations:
         Counted.most, Counted.expected = 0, cores
         store.requests_of(operation, 16)
-        assert cores <= Counted.most <= cores + 1  # the calling thread counts too
+        assert cores <= Counted.most <= cores + 1  # the calling thread may work as well
     Counted.expected = 0
     assert np.array_equal(array[...], DATA)
 
@@ -269,13 +269,13 @@ def test_waiting_threads_share_scratch_buffers_that_are_bounded_by_the_number_of
     array = zarrlite.create_array(store, data=data, chunks=(64, 1024), codecs=COMPRESSED)
     buffers.clear()
     assert np.array_equal(array[...], data)
-    assert 0 < len(buffers) <= 2 * 3  # two for each core, and for the calling thread
+    assert 0 < len(buffers) <= 2 * 3  # two buffers for each core, and two for the calling thread
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])
 def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class CopyingStore(FarStore):
-        """Returns each answer in new memory, as a network does, and keeps no values that are written."""
+        """A store that returns each value in new memory, as a network client does, and discards written values."""
 
         def get(self, key: str, byte_range: ByteRange = ALL) -> Any:
             return bytearray(super().get(key, byte_range))
@@ -283,7 +283,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
         def set(self, key: str, value: Any) -> None:
             self._request()
 
-    chunk, bound = 2**18, 2**21  # four chunks, and as much again for their stored form
+    chunk, bound = 2**18, 2**21  # the bound has room for four chunks, stored and decoded
     data = np.random.default_rng(1).integers(0, 256, (64, chunk), "u1")
     near = MemoryStore()
     zarrlite.create_array(near, data=data, chunks=(1, chunk), codecs=codecs)
@@ -293,7 +293,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
     monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", bound)
     operations: list[Callable[[], Any]] = [lambda: array[...], lambda: array.__setitem__(..., data)]
     for operation in operations:
-        store.requests_of(operation, 4)  # the scratch buffers of the first one do not count
+        store.requests_of(operation, 4)  # allocates scratch buffers, which are not to be measured below
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]
@@ -320,7 +320,7 @@ def test_the_first_error_is_raised_after_all_requests_have_ended() -> None:
         zarrlite.open_array(failing, mode="r")[...]
     assert failing.under_way == 0
     assert threads._in_flight == {}
-    assert np.array_equal(array[...], DATA)  # the pool still works
+    assert np.array_equal(array[...], DATA)  # the thread pool still works
 
 
 def test_nested_requests_complete_even_if_all_threads_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,7 @@ def test_members_of_a_group_are_opened_and_copied_at_once() -> None:
     group = zarrlite.create_group(store)
     for i in range(20):
         group.create_array(f"a{i:02}", data=DATA[i], chunks=(64,))
-    # The calling thread yields members, and asks only while it has to wait for the next one.
+    # The calling thread yields members. It opens one itself only if no other thread has begun to open it.
     assert store.requests_of(lambda: dict(group.members()), 15, more=1) == 20
     assert store.requests_of(lambda: set(group), 15, more=1) == 20
     target = MemoryStore()
@@ -369,7 +369,7 @@ def test_members_of_a_group_are_opened_and_copied_at_once() -> None:
 
 def test_copies_hold_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     store, array = create([Bytes()])
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 128)  # four chunks
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 128)  # room for four chunks
     target = MemoryStore()
     assert store.requests_of(lambda: zarrlite.copy(array, target), 4) == 65
     assert np.array_equal(zarrlite.open_array(target, mode="r")[...], DATA)
@@ -378,9 +378,9 @@ def test_copies_hold_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) 
 def test_values_are_copied_at_once() -> None:
     store, _ = create([Bytes()])
     target = FarStore()
-    assert target.requests_of(lambda: zarrlite.copy_store(store, target), 16) == 2 * 65  # sizes, and values
+    assert target.requests_of(lambda: zarrlite.copy_store(store, target), 16) == 2 * 65  # reads sizes, writes values
     assert np.array_equal(zarrlite.open_array(target, mode="r")[...], DATA)
-    assert store.requests_of(lambda: zarrlite.copy_store(store, {}, dry_run=True), 16) == 65  # sizes only
+    assert store.requests_of(lambda: zarrlite.copy_store(store, {}, dry_run=True), 16) == 65  # reads only sizes
 
 
 @pytest.mark.parametrize("codecs", [[Bytes()], COMPRESSED], ids=["raw", "zstd"])

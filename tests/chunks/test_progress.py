@@ -1,4 +1,4 @@
-"""Reports of progress: reads, writes and copies."""
+"""Progress reports of reads, writes and copies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zarrlite.stores import Limits
 
 
 class Reports(list[tuple[int, int]]):
-    """A callback that keeps what it is called with, and checks that the numbers increase."""
+    """A callback that records its calls, and checks that the numbers increase."""
 
     def __call__(self, done: int, total: int) -> None:
         if self and self[-1] != (self[-1][1], self[-1][1]):
@@ -23,7 +23,7 @@ class Reports(list[tuple[int, int]]):
         self.append((done, total))
 
     def take(self) -> tuple[int, int]:
-        """Return how many reports there were, and the total. The last one must be complete."""
+        """Return the number of reports and the total, and forget the reports. The last report must be complete."""
         last, count = self[-1], len(self)
         assert last[0] == last[1]
         self.clear()

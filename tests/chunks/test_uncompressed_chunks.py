@@ -1,4 +1,4 @@
-"""Uncompressed chunks: elements are read in place, with the same checks as any others."""
+"""Uncompressed chunks: elements are read directly from the stored bytes, with the same checks as in other chunks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_chunks_of_every_byte_order_read_as_their_elements(tmp_path: Path, dtype
         for index in ((slice(4, 8), slice(0, 3)), (slice(0, 4), slice(3, 6)), (slice(4, 8), slice(None)), ...):
             found = array[index]
             assert np.array_equal(found, data[index])
-            found[...] = found[0, 0]  # the result belongs to the caller
+            found[...] = found[0, 0]  # callers may change the result
 
 
 def test_a_chunk_of_the_wrong_size_is_refused(tmp_path: Path) -> None:

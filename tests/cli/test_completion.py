@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish, by the shells themselves."""
+"""Completion in bash, zsh and fish, tested in the shells themselves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.required import lacking
 from zarrlite.tools.cli import grammar
 from zarrlite.tools.cli.main import COMMANDS
 
-# $1 is the script, $2 the word that is completed, the others are the words before it
+# $1 is the completion script, $2 the word to complete; the remaining arguments are the words before it
 BASH = """
 source "$1"; current=$2; shift 2; COMP_WORDS=("$@" "$current"); COMP_CWORD=$#; _zarrlite
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-# the functions of zsh that show what is offered only work in an interactive shell; here they print it
+# zsh's functions that offer completions work only in an interactive shell; these replacements print the completions
 ZSH = """
 compdef() { :; }
 _describe() { print -l -- "${(@)${(P)@[-1]}%%:*}"; }
@@ -30,7 +30,7 @@ SHELLS = {"bash": (BASH, ["bash"]), "zsh": (ZSH, ["zsh"]), "fish": (FISH, ["--"]
 
 @pytest.fixture(params=SHELLS)
 def offers(request, run, tmp_path, monkeypatch):
-    """Return a function that completes the last of some words, and returns what the shell offers."""
+    """Return a function that takes words, and returns the completions that the shell offers for the last one."""
     shell = request.param
     if not shutil.which(shell):
         lacking(f"{shell} is not installed")

@@ -1,4 +1,4 @@
-"""`zarrlite diff`: the differences between two nodes, their places and their sizes."""
+"""`zarrlite diff`: the differences between two nodes, with their locations and sizes."""
 
 from __future__ import annotations
 

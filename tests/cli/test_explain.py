@@ -33,7 +33,7 @@ start  size  what                  by                detail            bytes
 
 @pytest.fixture
 def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create a shard after a header, with one of two inner chunks stored."""
+    """Create a shard that follows a header. Only one of its two inner chunks is stored."""
     monkeypatch.chdir(tmp_path)
     codecs = [ShardingIndexed((1, 2), [Bytes(), Crc32c()]), Pad("start", 8, b"<HEADER>")]
     zarrlite.create_array("a.zarr", data=np.array([[1, 2], [0, 0]], "u1"), chunks=(2, 2), codecs=codecs)
@@ -70,7 +70,7 @@ def test_damage_is_shown_and_makes_the_exit_code_1(shard: Path, run: Any) -> Non
     shard.write_bytes(b"")
     ran = run("explain", "a.zarr", "c/0/0")
     assert (ran.code, ran.err) == (1, "")
-    assert "has 0 bytes, pad alone adds 8" in ran.out
+    assert "has only 0 bytes, but pad alone adds 8" in ran.out
 
 
 def test_json_output_has_the_tree_of_ranges(shard: Path, run: Any) -> None:
@@ -152,10 +152,10 @@ def test_a_browser_renders_the_picture(shard: Path, run: Any, tmp_path: Path, du
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("a.zarr",), 2, "an object of a.zarr must be named by a key, such as c/0/0, or by --chunk"),
+        (("a.zarr",), 2, "pass the key of an object in a.zarr, such as c/0/0, or --chunk"),
         (("a.zarr", "c/9/9"), 3, "/ has nothing stored for 'c/9/9': the grid has (1, 1) chunks"),
         (("a.zarr", "--chunk", "x"), 2, "--chunk must be integers, such as 0,1, not 'x'"),
-        (("a.zarr", "--chunk", "1"), 2, "(1) is not a chunk of an array of 2 dimensions"),
+        (("a.zarr", "--chunk", "1"), 2, "(1) is not a chunk of an array with 2 dimensions"),
         (("b.zarr", "c/0/0"), 3, "b.zarr does not exist"),
     ],
 )

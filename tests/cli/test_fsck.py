@@ -18,7 +18,7 @@ from zarrlite.stores.files import TEMPORARY
 
 @pytest.fixture
 def array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create a group with an array of four chunks with checksums."""
+    """Create a group that contains an array with four chunks, each with a checksum."""
     monkeypatch.chdir(tmp_path)
     root = zarrlite.create_group("a.zarr")
     root.create_array("b", data=np.arange(16, dtype="u1").reshape(4, 4), chunks=(2, 2), codecs=[Bytes(), Crc32c()])
@@ -43,7 +43,7 @@ def test_a_problem_is_shown_with_key_kind_message_and_remedy(array: Path, proces
     assert ran.out.split("\n") == [
         "b/c/0/1, bytes 4 to 8: checksum",
         "  chunk (0, 1): checksum: the checksum is a02b9dec, but the data has 7d6e3754",
-        "  restore the chunk from a copy; erase it, with all its parts, to read the fill value in its place",
+        "  restore the chunk from a backup, or erase it with all its parts to read the fill value in its place",
         "1 problem in 6 objects",
         "",
     ]
@@ -87,8 +87,8 @@ def test_repairing_all_problems_makes_the_exit_code_0(array: Path, run: Any) -> 
     (array / "zarr.json").write_text(json.dumps({**document, "attributes": {"new": 1}}))
     ran = run("fsck", "a.zarr")
     assert ran.code == 1
-    assert "zarr.json: consolidated\n  has a copy of b/zarr.json that differs from it" in ran.out
-    assert run("fsck", "a.zarr", "--repair").code == 1  # does not include --repair-consolidated
+    assert "zarr.json: consolidated\n  has a copy of b/zarr.json that differs from the original" in ran.out
+    assert run("fsck", "a.zarr", "--repair").code == 1  # --repair does not include --repair-consolidated
     assert run("fsck", "a.zarr", "--repair-consolidated").code == 0
     assert run("fsck", "a.zarr") == (0, "no problems in 6 objects\n", "")
 

@@ -12,7 +12,7 @@ import zarrlite
 
 @pytest.fixture
 def climate(tmp_path, monkeypatch):
-    """Create `c.zarr`: a group with two arrays, one of them sharded, and attributes of both kinds of nodes."""
+    """Create `c.zarr`: a group with two arrays, one of them sharded. The group and one array have attributes."""
     monkeypatch.chdir(tmp_path)
     root = zarrlite.create_group("c.zarr", attributes={"by": "me", "long": "x" * 300})
     root.create_array("time", data=np.array(["2020-01-01"], "M8[D]"))

@@ -1,4 +1,4 @@
-"""The entry point of the command: help, wrong usage, exit codes, and imports."""
+"""The command's entry point: help, usage errors, exit codes and imports."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DOCS = Path(zarrlite.__file__).parents[1] / "docs"
 def run_examples(page: Path, run: Any, folder: Path) -> int:
     """Run the Python blocks and the commands of a page, compare the output, and return the number of commands.
 
-    Commands that write to a file of the shell are left out. The page calls the current directory `/data`.
+    Commands whose output the shell redirects to a file are skipped. Pages show the current directory as `/data`.
     """
     namespace: dict[str, object] = {}
     count = 0

@@ -166,11 +166,11 @@ def halt(event, arguments):
 sys.addaudithook(halt)
 runpy.run_module("zarrlite", run_name="__main__", alter_sys=True)
 """
-SECONDS = 120  # limit for a child process to reach a state; only a failing test waits as long
+SECONDS = 120  # how long to wait for a child process; only a failing test waits this long
 
 
 def test_ctrl_c_prints_one_line_and_rerunning_the_command_resumes_the_copy(hierarchy, process):
-    """The command halts itself while it writes chunks, so that the signal cannot come too early or too late."""
+    """The command pauses itself while it writes chunks, so that the signal arrives neither too early nor too late."""
     data = np.random.default_rng(0).integers(0, 255, (600, 600), dtype="u1")
     zarrlite.create_array("many.zarr", data=data, chunks=(60, 60), compressors=None)
     command = ["reencode", "many.zarr", "other.zarr", "--chunks", "20,20"]
@@ -250,7 +250,7 @@ def test_words_are_not_broken_on_a_narrow_terminal(hierarchy, extra):
         code, output = run_on_terminal(*arguments, COLUMNS="44", **extra)
         lines = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in output.splitlines()]
         assert code == 0
-        assert max(len(line) for line in lines if not line.startswith("Store")) <= 44  # its path is one word
+        assert max(len(line) for line in lines if not line.startswith("Store")) <= 44  # its path cannot be wrapped
         words = {word for line in lines for word in line.split()}
         expected = {
             "ls": {"with-a-longer-name", "(1000,", "float64"},

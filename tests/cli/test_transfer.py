@@ -1,4 +1,4 @@
-"""`zarrlite copy` and `zarrlite reencode`: a complete node at the target, or none."""
+"""`zarrlite copy` and `zarrlite reencode`: the target contains a complete node, or none at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zarrlite.tools.transfer.journal import JOURNAL
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Return a function that raises KeyboardInterrupt after a number of objects is written to a directory."""
+    """Return a function that makes writes to a directory raise KeyboardInterrupt after a number of objects."""
 
     def interrupt(directory: str, count: int) -> None:
         original = LocalStore.set
@@ -31,7 +31,7 @@ def interrupt(monkeypatch):
             original(self, key, value)
 
         monkeypatch.setattr(LocalStore, "set", write)
-        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # the default calls `set`
+        monkeypatch.setattr(LocalStore, "change", zarrlite.Store.change)  # the default implementation calls `set`
 
     return interrupt
 
@@ -164,7 +164,7 @@ def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, r
     assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
     resumed = run("copy", "a.zarr", "b.zarr", "--json").json
     assert resumed["objects"] == 12
-    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # complete batches, without documents
+    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # complete batches count, documents do not
     assert files("a.zarr") == files("b.zarr")
 
 

@@ -1,4 +1,4 @@
-"""Commands on hierarchies of Zarr v2, and `zarrlite v2`."""
+"""Commands applied to Zarr v2 hierarchies, and `zarrlite v2`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import zarrlite
 
 @pytest.fixture
 def old(tmp_path, monkeypatch):
-    """Three hierarchies of Zarr v2 in the current directory; one has arrays that are refused."""
+    """Create three Zarr v2 hierarchies in the current directory. One contains arrays that are refused."""
     monkeypatch.chdir(tmp_path)
     disk("consolidated", Path("old.zarr"))
     disk("special", Path("flat.zarr"))

@@ -1,4 +1,4 @@
-"""`zarrlite validate`: every fault, with its pointer, rule and remedy."""
+"""`zarrlite validate` reports every fault with its pointer, rule and remedy."""
 
 from __future__ import annotations
 

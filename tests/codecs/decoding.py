@@ -1,4 +1,4 @@
-"""Encoding and decoding chunks with a chain, with every method of a pipeline."""
+"""Helpers that encode chunks with a codec chain, and decode them with every method of a pipeline."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def decode(bound: Pipeline, data: Any) -> Any:
 
 
 def refusal(bound: Pipeline, data: bytes) -> tuple[type, str]:
-    """Return the kind and the text of the error that every method of decoding raises for a damaged chunk."""
+    """Return the class and the message of the error that every decoding method raises for a damaged chunk."""
     with pytest.raises(ZarrliteError) as caught:
         take(bound, data)
     with pytest.raises(type(caught.value)):

@@ -1,4 +1,4 @@
-"""Types of numbers, and conversions between them in exact rational arithmetic, to compare codecs with."""
+"""Conversions between numeric types in exact rational arithmetic, as the reference for tests of codecs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL_INTEGERS = ("int2", "int4", "uint2", "uint4")
 
 
 class Format(NamedTuple):
-    """A floating-point type: significant bits, exponent of the smallest normal number, largest number, specials."""
+    """A floating-point type: significant bits, smallest exponent of a normal number, largest number, special values."""
 
     precision: int
     exponent: int
@@ -27,7 +27,7 @@ class Format(NamedTuple):
     specials: str = "infinity nan zero"
 
 
-# data-types/<name> of zarr-extensions, and IEEE 754
+# sources: data-types/<name> in zarr-extensions, and IEEE 754
 FLOATS = {
     "float16": Format(11, -14, Fraction(65504)),
     "float32": Format(24, -126, Fraction(2**24 - 1) * 2**104),
@@ -48,7 +48,7 @@ FLOATS = {
 
 
 class Small(NamedType):
-    """A data type of ml_dtypes, as a user may define one."""
+    """A data type from ml_dtypes, defined as users of zarrlite may define one."""
 
     name = "small"
 
@@ -72,7 +72,7 @@ def data_type(name: str) -> DataType:
 
 @functools.cache
 def bounds(name: str) -> tuple[Fraction, Fraction]:
-    """Return the smallest and the largest number of a type."""
+    """Return the smallest and the largest finite number of a type."""
     if name in FLOATS:
         float_format = FLOATS[name]
         low = Fraction(2) ** float_format.exponent if "unsigned" in float_format.specials else -float_format.largest
@@ -87,7 +87,7 @@ def bounds(name: str) -> tuple[Fraction, Fraction]:
 
 @functools.lru_cache(maxsize=2**16)
 def rounded(value: Fraction, name: str, rounding: str) -> Fraction:
-    """Round a number to the precision of a type, as if its exponents had no upper bound."""
+    """Round a number to the precision of a type, as if the type's exponents had no upper bound."""
     unit = Fraction(1)
     if name in FLOATS and value:
         top = value.numerator.bit_length() - value.denominator.bit_length()
@@ -110,7 +110,10 @@ def rounded(value: Fraction, name: str, rounding: str) -> Fraction:
 
 
 def cast(value: float | Fraction, name: str, rounding: str, out_of_range: str | None) -> Any:
-    """Return the number of a type for a number, or None for an error. Numbers that are not finite are floats."""
+    """Convert a number to a type. Returns None if the conversion must fail.
+
+    Infinities and NaN are floats; all other numbers are fractions.
+    """
     specials = FLOATS[name].specials if name in FLOATS else ""
     if isinstance(value, float):
         if math.isnan(value):
@@ -130,14 +133,14 @@ def cast(value: float | Fraction, name: str, rounding: str, out_of_range: str | 
 
 
 def elements(array: Any) -> list[Any]:
-    """Return numbers exactly: fractions, and floats that are not finite."""
+    """Return the exact elements of an array: finite numbers as fractions, infinities and NaN as floats."""
     numbers = array.astype("f8").tolist() if array.dtype.kind not in "iu" else array.tolist()
     return [x if isinstance(x, float) and not math.isfinite(x) else Fraction(x) for x in numbers]
 
 
 @functools.cache
 def edge_values(name: str) -> Any:
-    """Return numbers of a type at and next to the edges of all types: bounds, ties, powers of two, specials."""
+    """Return values of a type at and next to the limits of all types: bounds, ties, powers of two, special values."""
     candidates = {Fraction(n, 4) for n in range(-10, 11)}
     for other in (*NATIVE_INTEGERS, *SMALL_INTEGERS, *FLOATS):
         for bound in bounds(other):

@@ -45,7 +45,7 @@ def test_blosc_round_trips_with_every_compressor_of_the_library(blosc: Any, cnam
         (Blosc("lz4", 5, "bitshuffle", 2), 800, 2, 4),
         (Blosc("lz4", 5, "noshuffle", 4), 800, 1, 0),
         (Blosc("lz4", 5), 800, 1, 0),
-        (Blosc("lz4", 5, "shuffle", 3), 800, 1, 0),  # not a multiple of the item size: nothing is shuffled
+        (Blosc("lz4", 5, "shuffle", 3), 800, 1, 0),  # 800 is not a multiple of 3: nothing is shuffled
     ],
 )
 def test_blosc_shuffles_items_of_typesize_bytes(blosc: Any, codec: Blosc, size: int, stride: int, flag: int) -> None:
@@ -72,11 +72,11 @@ BLOSC_DAMAGE = [
     (lambda: bytes(15), TruncatedError, "codec blosc: has 15 bytes, but a blosc header alone has 16"),
     (lambda: damaged_header()[:-1], TruncatedError, "codec blosc: has {short} bytes, but its header says {size}"),
     (lambda: damaged_header() + b"\0", TruncatedError, "codec blosc: has {long} bytes, but its header says {size}"),
-    (lambda: damaged_header(nbytes=801), TruncatedError, "codec blosc: claims 801 bytes, but at most 800 fit here"),
+    (lambda: damaged_header(nbytes=801), TruncatedError, "codec blosc: claims 801 bytes, but at most 800 are allowed"),
     (
         lambda: damaged_header(nbytes=2**32 - 1),
         TruncatedError,
-        f"codec blosc: claims {2**32 - 1} bytes, but at most 800 fit here",
+        f"codec blosc: claims {2**32 - 1} bytes, but at most 800 are allowed",
     ),
     (
         lambda: damaged_header(nbytes=799),
@@ -122,7 +122,7 @@ def test_without_numcodecs_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
 
 
 def written(codecs: list[Any], dtype: Any = "int32", **keywords: Any) -> Any:
-    """Return the configuration of blosc in the document of a new array, whose values must round-trip."""
+    """Create an array whose values must round-trip, and return the configuration of blosc in its document."""
     array = zarrlite.create_array({}, shape=(6,), dtype=dtype, codecs=codecs, **keywords)
     array[:3] = array.metadata.fill_value
     assert zarrlite.open(array.store, mode="r").metadata.to_json() == array.metadata.to_json()

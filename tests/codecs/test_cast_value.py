@@ -1,4 +1,4 @@
-"""The `cast_value` codec: every pair of types at its edge values, in exact rational arithmetic."""
+"""The `cast_value` codec: edge values of every pair of types, checked in exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = (*exact.SMALL_INTEGERS, *(name for name in exact.FLOATS if name not in e
 
 
 def check(source: str, target: str) -> None:
-    """Compare every conversion from one type to another with the exact one."""
+    """Compare conversions from one type to another, in every mode, with the exact results."""
     values = exact.edge_values(source)
     numbers = exact.elements(values)
     types: Any = number_type(exact.data_type(source)), number_type(exact.data_type(target))
@@ -46,7 +46,7 @@ def test_numbers_are_converted_exactly(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_numbers_of_few_bits_are_converted_exactly(name: str) -> None:
-    """Every pair with a type of few bits, in both directions."""
+    """Covers every pair of types in which at least one is from ml_dtypes, in both directions."""
     pytest.importorskip("ml_dtypes")
     for other in SMALL:
         check(name, other)
@@ -78,7 +78,7 @@ class TestCastValue(ArrayArrayLaws):
     arrays = (np.array([[0.0, 5, 300], [-7, 12, np.nan]]), np.array(3.0), np.array([2.0], "f4"))
 
 
-EXAMPLES = [  # the examples of the specification
+EXAMPLES = [  # the examples in the specification
     ("float64", 128.0, "int8", {}, None),
     ("float64", 128.0, "int8", {"out_of_range": "clamp"}, 127),
     ("float64", 128.0, "int8", {"out_of_range": "wrap"}, -128),
@@ -136,8 +136,8 @@ def test_a_stored_number_that_the_decoded_type_cannot_represent_is_an_error() ->
 @pytest.mark.parametrize(
     ("codec", "fill", "pointer", "message"),
     [
-        (cast_value(data_type="uint8"), np.nan, "/0", "must have a counterpart for the fill value nan"),
-        (cast_value(data_type="uint8"), 300.0, "/0", "must have a counterpart for the fill value 300.0"),
+        (cast_value(data_type="uint8"), np.nan, "/0", "must be able to convert the fill value nan"),
+        (cast_value(data_type="uint8"), 300.0, "/0", "must be able to convert the fill value 300.0"),
         (cast_value(data_type="uint8"), 0.5, "/0", "must preserve the fill value: 0.5 is stored as 0 and read as 0.0"),
         (cast_value(data_type="float32"), 0.1, "/0", "must preserve the fill value: 0.1"),
         (
@@ -180,7 +180,7 @@ def test_shards_omit_chunks_of_the_encoded_fill_value() -> None:
 def test_only_real_numbers_are_converted(name: str) -> None:
     with pytest.raises(MetadataError, match=f"converts real numbers, not {name}"):
         pipeline([cast_value(data_type="int8"), LITTLE], (2,), name)
-    with pytest.raises(MetadataError, match=f"must be a type of real numbers, not {name}"):
+    with pytest.raises(MetadataError, match=f"must be a real-number data type, not {name}"):
         pipeline([cast_value(data_type=name), LITTLE], (2,), "int8")
 
 

@@ -1,4 +1,4 @@
-"""The metadata of codecs: canonical forms, refused configurations, codecs that do not fit their array."""
+"""Codec metadata: canonical forms, refused configurations, and codecs that contradict their array."""
 
 from __future__ import annotations
 
@@ -241,8 +241,8 @@ CONFIGURATIONS: list[tuple[str, Json, str, str, str]] = [
         "/codecs/1",
         "conflict",
         (
-            "bytes must not be here: the order is array -> array codecs, exactly one array -> bytes codec, "
-            "bytes -> bytes codecs"
+            "bytes is not allowed in this position: the order is array -> array codecs, "
+            "exactly one array -> bytes codec, bytes -> bytes codecs"
         ),
     ),
 ]
@@ -280,7 +280,7 @@ def codec_json(name: str, **configuration: Json) -> Json:
 
 
 BIG = codec_json("bytes", endian="big")
-# members that parse, but do not fit an array of int16 of shape (4, 6)
+# members that are valid alone, but contradict an int16 array of shape (4, 6)
 MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
     (
         {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}},
@@ -322,13 +322,13 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         {"codecs": [codec_json("packbits", last_bit=16)]},
         "/codecs/0/configuration/last_bit",
         "conflict",
-        "must be below 16, the bits of int16, not 16",
+        "must be below 16, the number of bits of int16, not 16",
     ),
     (
         {"codecs": [codec_json("packbits", first_bit=1)], "data_type": "bool", "fill_value": False},
         "/codecs/0/configuration/first_bit",
         "conflict",
-        "must be below 1, the bits of bool, not 1",
+        "must be below 1, the number of bits of bool, not 1",
     ),
     (
         {"codecs": [codec_json("transpose", order=[0, 2, 1]), BIG]},
@@ -362,7 +362,7 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         {"codecs": [codec_json("sharding_indexed", chunk_shape=[2], codecs=[BIG], index_codecs=[BIG])]},
         "/codecs/0/configuration/chunk_shape",
         "conflict",
-        "must have 2 dimensions, as the shard has, not 1",
+        "must have 2 dimensions, like the shard, not 1",
     ),
     (
         {
@@ -421,7 +421,7 @@ def test_the_byte_order_is_taken_from_the_innermost_elements(chain: list[Json], 
     assert ArrayMetadata.from_json(document(codecs=chain)).byte_order == order
 
 
-VALUES = ("BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation")  # classes of parameters
+VALUES = ("BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation")  # classes of parameters, not of codecs
 
 
 @pytest.mark.parametrize("name", [n for n in codecs.__all__ if n not in ("ArraySpec", *VALUES)])

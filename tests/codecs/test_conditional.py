@@ -20,7 +20,7 @@ class TestConditionalCompression(BytesBytesLaws):
     codec = Conditional((Zstd(), Crc32c(), Gzip()), 16, decision="compress_if_smaller")
 
     def test_json_reads_as_an_equal_codec(self) -> None:
-        """The decision is not part of the JSON."""
+        """This law does not hold here: the decision is not part of the JSON, so it is lost."""
 
 
 def conditional(*codecs: Any, **members: Any) -> Any:
@@ -45,7 +45,10 @@ def test_a_mask_tells_which_codecs_were_applied() -> None:
 def test_damaged_masks_are_refused() -> None:
     bound = pipeline([LITTLE, conditional("crc32c", header_bits=16)], (2,), "u1")
     assert refusal(bound, b"\x00") == (TruncatedError, "codec conditional: has 1 bytes, but the header alone has 2")
-    assert refusal(bound, b"\x02\x0012") == (DataError, "codec conditional: must have a header with 1 bits, not 0x2")
+    assert refusal(bound, b"\x02\x0012") == (
+        DataError,
+        "codec conditional: must have a header in which only the lowest 1 bits may be set, not 0x2",
+    )
     assert refusal(bound, b"\x00\x80ab")[0] is DataError
     assert decode(bound, b"\x00\x0012").tobytes() == b"12"
 

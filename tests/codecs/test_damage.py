@@ -1,4 +1,4 @@
-"""Damaged chunks: the message of each codec says what is wrong."""
+"""Damaged chunks: each codec's error message says what is wrong."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedEr
 from zarrlite.libraries import zstd
 from zarrlite.libraries.crc32c import checksum
 
-# the chain, shape and data type, the stored bytes, the error and its message
+# DAMAGED lists for each case: its name, codec chain, shape and data type, stored bytes, error class, message
 
-# messages of the library for zstd
+# error messages of the zstd library in use
 if zstd.library == "zstandard":
     NO_FRAME = "error when determining content size"
     UNKNOWN_FRAME = "zstd decompressor error: Unknown frame descriptor"
@@ -29,9 +29,9 @@ else:
         "from the beginning of a frame, and its length is not less than the frame header (6~18 bytes)."
     )
     UNKNOWN_FRAME = "Unable to decompress Zstandard data: Unknown frame descriptor"
-FRAME = Zstd().encode(b"zarrlite " * 8)  # 72 bytes
+FRAME = Zstd().encode(b"zarrlite " * 8)  # decodes to 72 bytes
 CHECKED = bytes(Crc32c().encode(b"\1\2"))
-SWAPPED = int.from_bytes(CHECKED[2:])  # the checksum, read as big endian
+SWAPPED = int.from_bytes(CHECKED[2:])  # the checksum, read as a big-endian number
 DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
     (
         "bytes, too short",
@@ -39,7 +39,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2, 2), "i4"),
         bytes(15),
         TruncatedError,
-        "codec bytes: has 15 bytes, a chunk of shape (2, 2) has 16",
+        "codec bytes: has 15 bytes, but a chunk of shape (2, 2) has 16",
     ),
     (
         "bytes, too long",
@@ -47,7 +47,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2, 2), "i4"),
         bytes(17),
         TruncatedError,
-        "codec bytes: has 17 bytes, a chunk of shape (2, 2) has 16",
+        "codec bytes: has 17 bytes, but a chunk of shape (2, 2) has 16",
     ),
     (
         "bool, a 2",
@@ -71,7 +71,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\2\3",
         TruncatedError,
-        "codec crc32c: has 3 bytes, crc32c alone adds 4",
+        "codec crc32c: has only 3 bytes, but crc32c alone adds 4",
     ),
     (
         "crc32c, a bit flipped",
@@ -103,7 +103,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         Crc32c().encode(b"\1"),
         TruncatedError,
-        "codec bytes: has 1 bytes, a chunk of shape (2,) has 2",
+        "codec bytes: has 1 bytes, but a chunk of shape (2,) has 2",
     ),
     (
         "gzip, nothing",
@@ -151,7 +151,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((9,), "u1"),
         gzip.compress(bytes(10)),
         TruncatedError,
-        "codec gzip: decompresses to more than the 9 bytes that fit here",
+        "codec gzip: decompresses to more than the 9 bytes that are allowed",
     ),
     (
         "gzip, a second member that does not fit",
@@ -159,7 +159,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((9,), "u1"),
         gzip.compress(bytes(9)) + gzip.compress(bytes(1)),
         TruncatedError,
-        "codec gzip: decompresses to more than the 9 bytes that fit here",
+        "codec gzip: decompresses to more than the 9 bytes that are allowed",
     ),
     (
         "zstd, nothing",
@@ -199,7 +199,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((72,), "u1"),
         FRAME + FRAME,
         TruncatedError,
-        "codec zstd: decompresses to more than the 72 bytes that fit here",
+        "codec zstd: decompresses to more than the 72 bytes that are allowed",
     ),
     (
         "zstd, a size that does not fit",
@@ -207,7 +207,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((71,), "u1"),
         FRAME,
         TruncatedError,
-        "codec zstd: claims 72 bytes, but at most 71 fit here",
+        "codec zstd: claims 72 bytes, but at most 71 are allowed",
     ),
     (
         "vlen, shorter than the count",
@@ -215,7 +215,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((1,), "string"),
         b"\1\0\0",
         TruncatedError,
-        "codec vlen-utf8: has 3 bytes, but the number of elements alone has 4",
+        "codec vlen-utf8: has 3 bytes, but the number of elements alone takes 4",
     ),
     (
         "vlen, another count",
@@ -231,7 +231,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "string"),
         bytes.fromhex("02000000 00000000"),
         TruncatedError,
-        "codec vlen-utf8: has 8 bytes, but the number of elements and 2 lengths alone have 12",
+        "codec vlen-utf8: has 8 bytes, but the number of elements and 2 lengths alone take 12",
     ),
     (
         "vlen, an element that is too long",
@@ -279,7 +279,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((9,), "bool"),
         b"\0",
         TruncatedError,
-        "codec packbits: has 1 bytes, a chunk of shape (9,) has 2",
+        "codec packbits: has 1 bytes, but a chunk of shape (9,) has 2",
     ),
     (
         "packbits, too long",
@@ -287,7 +287,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((9,), "bool"),
         bytes(4),
         TruncatedError,
-        "codec packbits: has 4 bytes, a chunk of shape (9,) has 3",
+        "codec packbits: has 4 bytes, but a chunk of shape (9,) has 3",
     ),
     (
         "packbits, a wrong count at the start",
@@ -345,11 +345,11 @@ def test_errors_of_an_array_name_the_chunk() -> None:
 @pytest.mark.parametrize(
     ("shape", "selection", "size", "message"),
     [
-        ((8,), 7, 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
-        ((8,), 0, 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
-        ((8,), [0, 6], 9, "chunk c/0, codec bytes: has 9 bytes, a chunk of shape (8,) has 8"),
-        ((8,), slice(None), 7, "chunk c/0, codec bytes: has 7 bytes, a chunk of shape (8,) has 8"),
-        ((8,), slice(None), 9, "chunk c/0, codec bytes: has 9 bytes, a chunk of shape (8,) has 8"),
+        ((8,), 7, 7, "chunk c/0, codec bytes: has 7 bytes, but a chunk of shape (8,) has 8"),
+        ((8,), 0, 7, "chunk c/0, codec bytes: has 7 bytes, but a chunk of shape (8,) has 8"),
+        ((8,), [0, 6], 9, "chunk c/0, codec bytes: has 9 bytes, but a chunk of shape (8,) has 8"),
+        ((8,), slice(None), 7, "chunk c/0, codec bytes: has 7 bytes, but a chunk of shape (8,) has 8"),
+        ((8,), slice(None), 9, "chunk c/0, codec bytes: has 9 bytes, but a chunk of shape (8,) has 8"),
     ],
 )
 def test_a_chunk_of_wrong_size_is_refused_when_a_part_is_read(
@@ -381,7 +381,7 @@ def test_a_whole_chunk_of_wrong_size_is_refused_in_a_store_without_sizes(codecs:
     values["c/0"] = bytes(size)
     with pytest.raises(TruncatedError) as caught:
         zarrlite.open_array(GetOnlyStore(values), mode="r")[...]
-    assert str(caught.value) == f"chunk c/0, codec bytes: has {size} bytes, a chunk of shape (8,) has 8"
+    assert str(caught.value) == f"chunk c/0, codec bytes: has {size} bytes, but a chunk of shape (8,) has 8"
 
 
 @pytest.mark.parametrize("bad", [1.5, "text", None])

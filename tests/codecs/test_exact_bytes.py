@@ -1,4 +1,4 @@
-"""The encoded form of each codec, byte by byte, and what other encoders may write."""
+"""The encoded form of each codec, byte by byte, and streams written by other encoders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zarrlite.errors import DataError
 from zarrlite.libraries import zstd
 from zarrlite.libraries.crc32c import checksum
 
-# the chain, the data type, the array, and its encoded form
+# codec chain, data type, array, encoded bytes in hexadecimal
 
 EXACT: list[tuple[list[Any], Any, Any, str]] = [
     ([Bytes("little")], "int16", [[1, -2], [3, 256]], "0100 feff 0300 0001"),
@@ -77,7 +77,7 @@ def test_a_chain_encodes_to_exactly_these_bytes_and_decodes_them(
     assert found.tobytes() == array.tobytes() or found.tolist() == array.tolist()
     if bound.encoded_size is not None:
         assert bound.encoded_size == len(data)
-    for short in range(len(data)):  # no prefix of it is a valid chunk
+    for short in range(len(data)):  # no prefix of the encoded bytes is a valid chunk
         with pytest.raises(DataError):
             decode(bound, data[:short])
     with pytest.raises(DataError):
@@ -136,12 +136,12 @@ def test_packbits_round_trips_more_than_one_block() -> None:
     np.testing.assert_array_equal(decode(bound, encode(bound, array)), array)
 
 
-# streams of other encoders: the stored bytes and the decoded ones
+# streams written by other encoders, with their decoded bytes
 
 TEXT = b"zarrlite " * 8
 FRAME = zstandard.ZstdCompressor().compress(TEXT)
 SKIPPABLE = bytes.fromhex("502a4d18 03000000 616263")
-NAMED = (  # a gzip member with name, comment, extra field and header checksum
+NAMED = (  # a gzip member with a name, a comment, an extra field and a header checksum
     b"\x1f\x8b\x08\x1e\0\0\0\0\0\x03" + b"\x02\0xy" + b"name\0" + b"comment\0"
 )
 NAMED += (zlib.crc32(NAMED) & 0xFFFF).to_bytes(2, "little")

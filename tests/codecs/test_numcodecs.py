@@ -1,4 +1,4 @@
-"""The codecs `numcodecs.*`: the laws of codecs, and the bytes that the package numcodecs reads and writes."""
+"""The codecs `numcodecs.*` obey the codec laws, and read and write the same bytes as the package numcodecs."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class TestCategorize(ArrayArrayLaws):
 
 
 def theirs(codec: Any) -> Any:
-    """Return the codec of the package numcodecs that has the same configuration."""
+    """Return the codec with the same configuration from the package numcodecs."""
     return importlib.import_module("numcodecs").get_codec(
         {"id": codec.name.removeprefix("numcodecs."), **codec.to_config()}
     )
@@ -158,7 +158,7 @@ def test_encoded_bytes_equal_those_of_numcodecs(codec: Any) -> None:
         stored, expected = bytes(codec.encode(value)), bytes(theirs(codec).encode(value))
         assert bytes(theirs(codec).decode(stored)) == value
         assert bytes(codec.decode(expected, size)) == value
-        if not isinstance(codec, ours.GZip):  # numcodecs writes the time
+        if not isinstance(codec, ours.GZip):  # numcodecs writes the current time into the header
             assert stored == expected
 
 
@@ -231,7 +231,7 @@ def test_quantized_numbers_equal_those_of_numcodecs(digits: int, dtype: str) -> 
         expected = np.asarray(theirs(codec).encode(array))
     if np.isfinite(expected).all():
         assert encode(chain, array) == expected.tobytes()
-    else:  # numcodecs exceeds the range of float16 while it computes
+    else:  # an intermediate result of numcodecs overflows float16
         with pytest.raises(ArgumentError, match=r"numcodecs\.quantize cannot store"):
             encode(chain, array)
 
@@ -283,7 +283,7 @@ def test_a_decompression_bomb_is_refused(codec: Any, bomb: bytes) -> None:
 def test_a_dictionary_of_a_gibibyte_is_not_allocated() -> None:
     codec = ours.LZMA(lzma.FORMAT_ALONE)
     stored = bytes(codec.encode(bytes(8)))
-    huge = stored[:1] + (2**30).to_bytes(4, "little") + stored[5:]  # the header has the size of the dictionary
+    huge = stored[:1] + (2**30).to_bytes(4, "little") + stored[5:]  # the header states the size of the dictionary
     kind, message = refusal(pipeline([LITTLE, codec], (8,), "u1"), huge)
     assert (kind, message) == (DataError, "codec numcodecs.lzma: cannot be decoded: Memory usage limit exceeded")
 

@@ -47,7 +47,7 @@ def test_padding_is_added_and_skipped(codec: Any, encoded: bytes) -> None:
     assert bytes(codec.encode(b"data")) == encoded
     assert codec.encoded_size(4) == len(encoded)
     assert bytes(codec.decode(encoded, 4)) == b"data"
-    other = bytes(b ^ 255 for b in encoded)  # other padding is skipped, never compared
+    other = bytes(b ^ 255 for b in encoded)  # padding with other bytes is skipped as well, without a comparison
     assert bytes(codec.decode(other, 4)) == bytes(b ^ 255 for b in b"data")
 
 
@@ -66,7 +66,7 @@ def test_byte_ranges_are_shifted_by_the_padding(
 @pytest.mark.parametrize("codec", [Pad("start", 5), Pad("end", 5), Offset(5)])
 @pytest.mark.parametrize("stored", [b"", b"1234"])
 def test_a_value_shorter_than_its_padding_is_refused(codec: Any, stored: bytes) -> None:
-    with pytest.raises(TruncatedError, match=f"has {len(stored)} bytes, {codec.name} alone adds 5"):
+    with pytest.raises(TruncatedError, match=f"has only {len(stored)} bytes, but {codec.name} alone adds 5"):
         codec.decode(stored, 100)
     array = zarrlite.create_array("memory://", shape=2, dtype="u1", codecs=[Bytes(), codec])
     array.store.set("c/0", stored)
@@ -169,7 +169,7 @@ def test_padding_functions_are_set_by_pointer_and_never_stored() -> None:
 )  # fmt: skip
 def test_existing_padding_is_kept_if_requested(chain: list[Any], options: Any, index: Any) -> None:
     def swap(store: zarrlite.MemoryStore, old: bytes, new: bytes) -> None:
-        """Replace the padding of the chunk, which must be `old`."""
+        """Replace the padding of the chunk. The existing padding must be `old`."""
         compressor = chain[-1] if isinstance(chain[-1], Zstd) else None
         value = store.get("c/0") or b""
         padded = bytes(compressor.decode(value, 1000) if compressor else value)
@@ -211,7 +211,7 @@ def test_a_shard_with_headers_is_read_in_parts() -> None:
     store.reads.clear()
     assert array[2:4].tolist() == [2, 3]
     index_size = 4 * 16 + 4
-    # the size of the value is not known: some of the padding is read as well, so that a short value is noticed
+    # the size of the value is not known, so some of the padding is read as well, to notice truncated values
     assert store.reads == [("c/0", -index_size - 6 - 14, -6), ("c/0", 14 + 2, 14 + 4 + 6)]
 
 

@@ -31,7 +31,7 @@ def reshape(*shape: Any) -> Any:
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [
-        (([0, 1], [2], 3), (5000, 64, 3)),  # the example of the specification
+        (([0, 1], [2], 3), (5000, 64, 3)),  # the example in the specification
         (([0, 1], 64, [3]), (5000, 64, 3)),
         ((-1,), (960000,)),
         ((5000, -1, 3), (5000, 64, 3)),
@@ -60,7 +60,7 @@ def test_lengths_are_computed_as_specified(shape: Any, expected: Any) -> None:
         (([0, 2],), "/0/configuration/shape/0"),
         ((5, -1), "/0/configuration/shape"),
         ((4, 5), "/0/configuration/shape"),
-        ((6, [0]), "/0/configuration/shape/1"),  # the total is right, but the 6 does not fit the dimensions before [0]
+        ((6, [0]), "/0/configuration/shape/1"),  # the total is right, but no dimensions precede [0]
         (([1], 4), "/0/configuration/shape/0"),
         ((4, 6, [1]), "/0/configuration/shape"),
         ((), "/0/configuration/shape"),

@@ -1,4 +1,4 @@
-"""The `scale_offset` codec: every type at its edge values, in exact rational arithmetic."""
+"""The `scale_offset` codec: edge values of every type, checked in exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_example_of_the_specification_holds() -> None:
 
 def test_errors_name_the_number() -> None:
     chain = pipeline([scale_offset(offset=10, scale=3), LITTLE], (2,), "uint8", 10)
-    with pytest.raises(ArgumentError, match=r"^scale_offset: \(x - 10\) \* 3 is beyond the range of uint8 for 9$"):
+    with pytest.raises(ArgumentError, match=r"^scale_offset: \(x - 10\) \* 3 is beyond the range of uint8 for x = 9$"):
         encode(chain, np.array([9, 20], "u1"))
     with pytest.raises(ArgumentError, match=r"beyond the range of uint8 for 96$"):
         encode(chain, np.array([96, 20], "u1"))
@@ -149,7 +149,7 @@ def test_parts_of_shards_are_read_alone() -> None:
     chain = [scale_offset(offset=1, scale=2), ShardingIndexed((2,), (LITTLE,), (LITTLE,))]
     bound = pipeline(chain, (8,), "int32", 5)
     stored = bytearray(encode(bound, np.arange(8, dtype="i4")))
-    stored[0] = 1  # the first inner chunk becomes odd numbers, which decoding refuses
+    stored[0] = 1  # an odd number in the first inner chunk, which decoding refuses
     assert bound.take(bytes(stored), Selection.box((3,), (4,))).tolist() == [3, 4, 5, 6]
     with pytest.raises(ZarrliteError):
         bound.take(bytes(stored), Selection.box((0,), (4,)))

@@ -1,4 +1,4 @@
-"""Fixtures of the conformance tests: the corpus, a toy harness, one run of zarrlite itself, a browser."""
+"""Fixtures for the conformance tests: the corpus, zarrlite's own results for it, a toy harness and a browser."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def suite() -> Corpus:
 
 @pytest.fixture(scope="session")
 def itself(suite: Corpus) -> Implementation:
-    """The results of zarrlite for the whole corpus."""
+    """Run the whole corpus with zarrlite, and return its results."""
     return runner.run(suite.cases, command_of("zarrlite"))
 
 
 @pytest.fixture
 def toy(suite: Corpus) -> Callable[..., Implementation]:
-    """A function that runs cases with the toy harness."""
+    """Return a function that runs cases with the toy harness."""
 
     def run(mode: str, *ids: str, limit: float = 30, option: str = "") -> Implementation:
         chosen = [suite.find(case_id) for case_id in ids]
@@ -44,7 +44,7 @@ def toy(suite: Corpus) -> Callable[..., Implementation]:
 
 @pytest.fixture(scope="session")
 def zarrita() -> None:
-    """Skip the test unless zarrita.js is installed in the folder that ZARRITA names."""
+    """Skip the test unless zarrita.js is installed in the folder that the environment variable ZARRITA names."""
     if shutil.which("node") is None:
         lacking("node is not installed")
     if not Path(os.environ.get("ZARRITA", "."), "node_modules", "zarrita").is_dir():
@@ -53,7 +53,7 @@ def zarrita() -> None:
 
 @pytest.fixture
 def page() -> Iterator[chromium.Page]:
-    """A tab of headless Chromium."""
+    """Open a tab in headless Chromium."""
     program = chromium.find()
     if program is None:
         lacking("chromium is not installed")

@@ -1,4 +1,4 @@
-"""The command `zarrlite conformance`, and the corpus: loading, filtering, writing it as directories."""
+"""The command `zarrlite conformance`, and the corpus: loading, filtering and writing it to directories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOY = str(Path(__file__).with_name("toy.py"))
 
 @pytest.fixture
 def command(capfd):
-    """A function that runs the command in this process; it returns exit code, stdout and stderr."""
+    """Return a function that runs the command in this process, and returns the exit code, stdout and stderr."""
 
     def run(*words: object) -> tuple[int, str, str]:
         capfd.readouterr()
@@ -66,7 +66,7 @@ def test_exit_code_is_1_if_a_case_of_level_must_fails(command):
     assert code == 1
     assert out.startswith("toy: refused-valid core/array/dimension_names/same no\n")
     assert command(*words, "core/array/shape/missing")[0] == 0  # a refusal is expected
-    assert command(*words, "optional/zstd/data/plain")[0] == 0  # not claimed
+    assert command(*words, "optional/zstd/data/plain")[0] == 0  # the toy harness does not claim zstd
 
 
 def test_harness_that_does_not_start_is_reported_and_the_others_run(command):

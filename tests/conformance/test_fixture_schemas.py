@@ -1,4 +1,4 @@
-"""The published schemas of the proposals agree with the parser about every object in the fixtures."""
+"""The published schemas of the proposals and the parser agree about every object in the fixtures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALIDATORS = {
 URIS = VALIDATORS["sharding"].schema["oneOf"][1]["properties"]["extension"]["enum"]
 NAMES = {**{name: name for name in PROPOSALS}, **dict.fromkeys(URIS, "sharding")}
 
-# cases that only the parser refuses: JSON Schema takes 4.0 for an integer
+# cases that only the parser refuses, because 4.0 is an integer in JSON Schema
 FLOATS = {
     "proposals/concat-parts/configuration/size-float",
     "proposals/offset/configuration/offset-float",
@@ -31,7 +31,7 @@ Located = tuple[str, str, Any]  # the proposal, the JSON pointer of the object, 
 
 
 def extensions(document: dict[str, Any]) -> Iterator[Located]:
-    """Yield the objects of the proposals in a document, each at its own extension point."""
+    """Yield the objects in a document that the proposals define, each at its own extension point."""
     yield from find(document.get("chunk_key_encoding"), "/chunk_key_encoding", ("suffix",))
     yield from find_all(document.get("codecs"), "/codecs", ("pad", "offset"))
     yield from find_all(document.get("storage_transformers"), "/storage_transformers", ("concat-parts", "sharding"))
@@ -43,7 +43,7 @@ def find_all(values: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[
 
 
 def find(value: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Located]:
-    """Yield the object of a proposal, and those in the codecs of `sharding_indexed`."""
+    """Yield the value if a proposal defines it, and any such objects nested in the codecs of `sharding_indexed`."""
     members = value if isinstance(value, dict) else {"name": value}
     name = members.get("name", members.get("extension"))
     proposal = NAMES.get(name) if isinstance(name, str) else None
@@ -56,7 +56,7 @@ def find(value: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Locat
 
 
 def documents(case: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every document of a case."""
+    """Yield every document in a case."""
     if case["kind"] == "metadata":
         try:
             document = json.loads(content(case))

@@ -1,4 +1,4 @@
-"""The fixtures about stores: which bytes are read, and operations above storage transformers."""
+"""Fixtures for stores: which bytes are read, and operations on the store above storage transformers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from zarrlite.stores import MemoryStore
 from zarrlite.tools.conformance.judge import merge_ranges
 from zarrlite.tools.conformance.reference import RecordingStore
 
-ABSENT = 2**64 - 1  # offset and length of a missing chunk in the index of a shard
+ABSENT = 2**64 - 1  # the offset and the length in the index entry of a missing chunk
 
 
 class Recorder(RecordingStore):
-    """A store in memory that records the rounds of reads."""
+    """A store in memory that records which ranges are read together."""
 
     def values(self) -> dict[str, bytes]:
         return {key: bytes(MemoryStore.get(self, key) or b"") for key in self.list()}
@@ -42,7 +42,7 @@ def test_reads_request_exactly_the_expected_ranges(case: dict[str, Any]) -> None
 
 
 def store_above_transformers(case: dict[str, Any], below: Recorder) -> Any:
-    """Return the store above the transformers of an array whose chunks have one element."""
+    """Return the store above the storage transformers of a case, for an array whose chunks contain one element."""
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -63,7 +63,7 @@ def encode(value: Buffer | None) -> str | None:
 
 
 def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
-    """Carry out one operation; return its result under the member names of the case."""
+    """Perform one operation, and return its result under the member names that cases use."""
     match op["op"]:
         case "get":
             return {"value": encode(store.get(op["key"], ByteRange(*op.get("range", ALL))))}
@@ -93,7 +93,7 @@ def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
-    """Return the chunks of a shard by their number; its index is at the end, uncompressed and without checksum."""
+    """Return the chunks in a shard by number. The index must be at the end, uncompressed and without a checksum."""
     index_start = len(shard) - 16 * entries
     chunks = {}
     for i in range(entries):

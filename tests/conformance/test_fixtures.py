@@ -1,4 +1,4 @@
-"""Each case of spec_fixtures/ against the library, and the rules that the cases follow."""
+"""Run every case in spec_fixtures/ with the library, and check the rules that cases follow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KINDS = {"metadata", "keys", "codecs", "array", "damage", "reads", "store", "ref
 
 
 def check_verdict(case: dict[str, Any], verdict: dict[str, Any], *, strict: bool) -> None:
-    """Assert that the parser refuses or accepts a document as the verdict says, with these warnings."""
+    """Assert that the parser refuses or accepts a document, and issues warnings, as the verdict says."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if "refuse" in verdict:
@@ -91,7 +91,7 @@ def test_chunk_keys_are_encoded_and_decoded(case: dict[str, Any]) -> None:
 
 
 def chunk_document(case: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of an array of one chunk."""
+    """Return the document of an array with one chunk."""
     return {
         "zarr_format": 3,
         "node_type": "array",
@@ -150,7 +150,7 @@ def test_damage_is_refused(case: dict[str, Any]) -> None:
         array[index(case["selection"])]
     assert type(error.value).__name__ == case["error"]
     key = error.value.key or ""
-    if array.metadata.storage_transformers:  # chunks are not stored under their own keys
+    if array.metadata.storage_transformers:  # the error names a chunk key, not a stored key
         key = key.removeprefix(f"{case['path']}/")
         assert array.metadata.chunk_key_encoding.decode(key, array.ndim) is not None
     else:
@@ -165,7 +165,7 @@ def test_documents_of_other_versions_are_refused(case: dict[str, Any]) -> None:
     assert {"document": fault.document, "pointer": fault.pointer, "fault": fault.kind} == case["refuse"]
 
 
-# rules of the cases
+# rules for cases
 
 
 def test_ids_are_unique_and_name_their_file() -> None:
@@ -204,7 +204,7 @@ def test_descriptions_state_facts() -> None:
 def test_cases_have_a_ruling_or_a_quote_of_at_most_twelve_words() -> None:
     for case in CASES:
         assert len(case.get("spec", {}).get("quote", "").split()) <= 12, case["id"]
-        if case["id"].startswith("proposals/"):  # may have both: a ruling can contradict the text
+        if case["id"].startswith("proposals/"):  # both are allowed: a ruling can contradict the quote
             assert "spec" in case or "ruling" in case, case["id"]
         else:
             assert ("spec" in case) != ("ruling" in case), case["id"]

@@ -1,4 +1,4 @@
-"""The verdicts on answers, and the extensions that a document requires."""
+"""Verdicts on the answers of harnesses, and the extensions that a document requires."""
 
 from __future__ import annotations
 

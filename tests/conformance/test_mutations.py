@@ -1,6 +1,6 @@
-"""The planted bugs of tests/mutations: the list matches the code, and running them detects caught bugs.
+"""The planted bugs in tests/mutations: the list matches the code, and a run reports which of them are caught.
 
-`python -m tests.mutations` plants them all.
+`python -m tests.mutations` plants all of them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ HOSTILE_TEXT = "<script>alert(1)</script>\0|\ud800"
 
 
 def implementation(name: str, **replaced: str) -> Implementation:
-    """Return an implementation with the results of CASES; `replaced` maps a result to the one that takes its place."""
+    """Return an implementation with the results of CASES; `replaced` maps results to their replacements."""
     results = {}
     for case, result in CASES.items():
         step = StepResult("read", replaced.get(result.replace("-", "_"), result), HOSTILE_TEXT, {"shape": []})
@@ -141,7 +141,7 @@ def test_click_on_a_cell_opens_its_cases(run, suite, page, tmp_path):
     assert re.search(r"000000 +[0-9a-f]{2} [0-9a-f]{2}", shown)  # hexdump
     assert "EXPECTED" in shown
     assert "crash" in shown
-    assert "<script>alert(1)</script>" in shown  # as text
+    assert "<script>alert(1)</script>" in shown  # shown as text, not executed
 
     page.click("#chips .crash")
     assert page.evaluate("document.querySelectorAll('#cases details').length") == 0

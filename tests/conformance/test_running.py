@@ -1,4 +1,4 @@
-"""Running cases: each behaviour of a harness has its result, and zarrlite passes all cases."""
+"""Running cases: each kind of misbehaviour of a harness leads to the right result, and zarrlite passes all cases."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_zarrlite_passes_every_case(itself, suite):
         ("unsupported", VALID, "unsupported", "cannot"),
         ("unsupported", INVALID, "unsupported", "cannot"),
         ("pointer", INVALID, "wrong-data", "refused with pointer '/elsewhere', not '/shape'"),
-        ("open-only", READ, "unsupported", "is not among the operations"),
+        ("open-only", READ, "unsupported", "the harness does not claim this operation"),
     ],
 )
 def test_each_behaviour_of_a_harness_gets_the_expected_result(toy, mode, case, result, detail):
@@ -88,11 +88,11 @@ def test_children_that_leave_the_process_group_of_a_harness_end_with_it(toy, tmp
 
     def has_ended() -> bool:
         try:
-            return child.read_text().split()[2] in "ZX"  # its parent may not know yet
+            return child.read_text().split()[2] in "ZX"  # a zombie has ended, too
         except OSError:
             return True
 
-    deadline = time.monotonic() + 60  # it was killed, but may not have had a turn since
+    deadline = time.monotonic() + 60  # it was killed, but may not have been scheduled since
     while not has_ended() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert has_ended()

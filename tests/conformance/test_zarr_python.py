@@ -1,7 +1,7 @@
-"""zarr-python and the cases of the core specification: both agree about data, except in the cases that are named here.
+"""zarr-python passes the cases of the core specification that concern data, except for those listed here.
 
-The cases were written from the specification. If a new release of zarr-python differs in further cases, either that
-release or the cases are wrong.
+The cases were written from the specification. If a new release of zarr-python fails further cases, either that
+release or those cases are wrong.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from zarrlite.tools.conformance.cases import Corpus
 from zarrlite.tools.conformance.implementations import command_of
 from zarrlite.tools.conformance.results import Implementation
 
-MISREAD = {"core/arrays/fill-rounded-once"}  # it rounds the text to float64 first
+MISREAD = {"core/arrays/fill-rounded-once"}  # zarr-python rounds the number to float64 first
 REFUSED = {
-    "core/arrays/ignored-codec",  # must_understand: false
+    "core/arrays/ignored-codec",  # has a codec with must_understand: false
     "core/extensions/must-understand/ignored-before-bytes",
-    "core/arrays/no-dimensions-v2",  # short-hand names
+    "core/arrays/no-dimensions-v2",  # has a short-hand name
     "core/arrays/transposed-shard-of-three-dimensions",
-    "core/codec_data/sharding/no-dimensions",  # 3.1
+    "core/codec_data/sharding/no-dimensions",  # refused by zarr-python 3.1
     "core/other_writers/endian-codec/data",
 }
 

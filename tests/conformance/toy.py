@@ -29,7 +29,7 @@ def answer(message: dict) -> dict | None:
     if mode == "leave-a-child":
         ready, done = os.pipe()
         if os.fork() == 0:
-            os.setsid()  # out of the process group
+            os.setsid()  # leave the process group
             with open(option, "w") as file:
                 file.write(str(os.getpid()))
             os.write(done, b".")
@@ -70,7 +70,7 @@ claims = {
     "chunk_key_encoding": ["default", "v2"],
     "codecs": ["bytes"],
 }
-if mode == "deaf":  # answers without reading what is asked
+if mode == "deaf":  # answers without reading the requests
     message = json.loads(sys.stdin.readline())
     about = {"protocol": 1, "name": "toy", "version": mode}
     about["capabilities"] = {"operations": ["open", "read", "write", "rounds", "keys", "store"], **claims}

@@ -1,4 +1,4 @@
-"""Scalars from values that callers pass: nothing is silently rounded or truncated."""
+"""Conversion of values that callers pass to scalars: nothing is silently rounded or truncated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations of data types that are refused, and checks of decoded elements."""
+"""Refused configurations of data types, and checks of decoded elements."""
 
 from __future__ import annotations
 

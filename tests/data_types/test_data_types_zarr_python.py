@@ -17,7 +17,7 @@ zarr = importlib.import_module("zarr") if required else pytest.importorskip("zar
 
 NAN = np.array(0x7FC00001, np.uint32).view(np.float32)[()]
 
-# numpy dtype or zarr-python's name, fill values
+# numpy dtype or name in zarr-python, fill values
 CASES = [
     ("bool", [True, False]),
     *((f"{sign}int{w}", [0, 1, 2 ** (w - 1) - 1]) for sign in ("", "u") for w in (8, 16, 32, 64)),

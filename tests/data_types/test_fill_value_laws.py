@@ -16,7 +16,7 @@ SPECIAL_HIGH = [0x00, 0x7F, 0x80, 0xFF]  # most significant bytes of zeros, infi
 
 
 def words(size: int):
-    """Draw the bytes of a number, with more zeros, infinities and NaNs than random bytes have."""
+    """Draw the bytes of a number, with more zeros, infinities and NaNs than random bytes would contain."""
     special = st.builds(
         lambda high, second, rest: bytes([*rest, second, high]),
         st.sampled_from(SPECIAL_HIGH),
@@ -71,7 +71,7 @@ def test_a_json_integer_is_rounded_only_once(number, width_and_precision):
     half = (1 << excess) >> 1
     if excess and (lost > half or (lost == half and kept % 2)):
         kept += 1
-    expected = float((kept if number > 0 else -kept) << excess)  # exact: at most 53 significant bits are left
+    expected = float((kept if number > 0 else -kept) << excess)  # exact, as at most 53 significant bits are left
     with np.errstate(over="ignore"):
         assert from_dtype(f"float{width}").parse_fill_value(number) == np.dtype(f"float{width}").type(expected)
 

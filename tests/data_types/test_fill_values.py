@@ -1,4 +1,4 @@
-"""Fill values as JSON: valid ones are read, written and read again; invalid ones are refused with a whole message."""
+"""Fill values as JSON: valid ones round-trip, and invalid ones are refused with the expected message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = {"name": "structured", "configuration": {"fields": [["u", UTF32]]}}
 
 
 def stored(data_type, value) -> bytes:
-    """Return the bytes of a scalar, little endian."""
+    """Return the little-endian bytes of a scalar."""
     if data_type.itemsize is None:
         return value.encode() if isinstance(value, str) else value
     return np.array(value, data_type.dtype).astype(data_type.dtype.newbyteorder("<")).tobytes()
@@ -40,7 +40,7 @@ def bits(number: int, width: int) -> bytes:
     return number.to_bytes(width // 8, "little")
 
 
-SAME = object()  # the JSON written is the JSON read
+SAME = object()  # the JSON that is written equals the JSON that was read
 
 # data type, JSON read, JSON written, bytes of the scalar
 READ_AND_WRITTEN = [
@@ -113,7 +113,7 @@ def test_a_fill_value_is_read_and_written_exactly(name, read, written, expected)
     data_type = from_dtype(name)
     scalar = data_type.parse_fill_value(read)
     assert stored(data_type, scalar) == expected
-    # compared as text, which distinguishes 1 from 1.0 and 0.0 from -0.0
+    # JSON is compared as text, because text distinguishes 1 from 1.0 and 0.0 from -0.0
     text = json.dumps(data_type.fill_value_json(scalar))
     assert text == json.dumps(read if written is SAME else written)
     assert stored(data_type, data_type.parse_fill_value(json.loads(text))) == expected

@@ -1,4 +1,4 @@
-"""Data types from all kinds of arguments, the JSON that is written for them, and arguments that are refused."""
+"""Data types made from all kinds of arguments, their JSON, and arguments that are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fields(*pairs) -> dict:
 PAIRS = configured("structured", fields=[["x", "float32"], ["y", fields(("z", "r8"))]])
 RAW = ["r8", "r16", "r128"]
 NAMES = [name for cls in (Bool, Integer, Float, Complex) for name in (cls.name, *cls.aliases)]
-NUMBERS = [name for name in NAMES if not name.startswith("complex_")]  # the names that numpy has, too
+NUMBERS = [name for name in NAMES if not name.startswith("complex_")]  # names that numpy knows as well
 
 # argument, JSON of the data type, numpy dtype in memory
 NAMED = [
@@ -89,7 +89,7 @@ def test_a_data_type_is_created_from_the_argument(value, written, dtype):
 def test_a_data_type_can_be_pickled(value):
     data_type = from_dtype(value)
     assert pickle.loads(pickle.dumps(data_type)) == data_type
-    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # also once the dtype is cached
+    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # the dtype is cached by now
 
 
 def test_every_core_type_of_the_specification_is_implemented():

@@ -1,4 +1,4 @@
-"""Numbers of few bits: the data types that ml_dtypes has, their fill values and their stored bytes."""
+"""Narrow numeric data types, which come from ml_dtypes: their fill values and their stored bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLOATS = [
 COMPLEX = ["complex_float16", "complex_bfloat16"]
 SMALL = [*INTEGERS, *FLOATS, *COMPLEX]
 REFUSED = [f"complex_{name}" for name in FLOATS if name not in ("bfloat16", "float8_e4m3fn")]
-# zarr-extensions, data-types at commit 4da7b37 (2026-07-14)
+# the folder data-types in zarr-extensions at commit 4da7b37 (2026-07-14)
 REGISTERED = [
     *(
         "bool",
@@ -53,7 +53,7 @@ REGISTERED = [
 
 
 def every(name: str) -> np.ndarray[Any, Any]:
-    """Return all values of a data type of at most 16 bits, by their bits."""
+    """Return all values of a data type with at most 16 bits, in the order of their bits."""
     data_type = from_dtype(name)
     return np.arange(2**data_type.packing.bits, dtype=f"u{data_type.dtype.itemsize}").view(data_type.dtype)
 
@@ -68,7 +68,7 @@ def test_names_that_numpy_cannot_hold_are_refused_with_the_reason(name: str) -> 
     with pytest.raises(UnknownExtensionError) as caught:
         zarrlite.create_array({}, shape=2, dtype=name)
     part = name.removeprefix("complex_")
-    assert caught.value.message == f'"{name}" cannot be used: numpy has no complex numbers of {part}'
+    assert caught.value.message == f'"{name}" cannot be used: numpy has no complex type with {part} components'
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -133,7 +133,7 @@ def test_every_bit_pattern_is_kept_as_a_fill_value(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nan"),
     [
-        # the constants in the texts of zarr-extensions; for float8_e4m3fn, the constant that tensorstore reads
+        # the constants stated in zarr-extensions; for float8_e4m3fn, the constant that tensorstore reads
         ("bfloat16", 0x7FC0),
         ("float8_e3m4", 0x78),
         ("float8_e4m3", 0x7C),
@@ -194,7 +194,7 @@ def test_a_json_number_is_rounded_once_to_the_nearest_value(name: str, data: Any
     bits = int.from_bytes(scalar.tobytes(), sys.byteorder)
     candidates = nearest(name, Fraction(number))
     assert bits in candidates
-    if len(candidates) > 1 and number:  # half to even
+    if len(candidates) > 1 and number:  # a tie is rounded to even
         assert bits % 2 == 0
 
 
@@ -206,14 +206,14 @@ def test_a_json_number_is_rounded_once_to_bfloat16(number: float, integer: bool)
     value = Fraction(float(np.uint16(bits).view(ml_dtypes.bfloat16)))
     for neighbour in (bits - 1, bits + 1):
         if bits % 2**15 == 0:
-            continue  # zero; its other neighbour has another sign
+            continue  # zero: the value next to it has the other sign
         other = Fraction(float(np.uint16(neighbour).view(ml_dtypes.bfloat16)))
         distance, further = abs(value - Fraction(number)), abs(other - Fraction(number))
         assert distance < further or (distance == further and bits % 2 == 0)
 
 
 def test_a_double_is_not_rounded_by_way_of_a_float() -> None:
-    """1 + 2^-8 + 2^-40 is above the middle of two bfloat16; as float32 it would be the middle, and rounded down."""
+    """1 + 2^-8 + 2^-40 is above the midpoint of two bfloat16 values, but would equal it after rounding to float32."""
     number = 1 + 2**-8 + 2**-40
     assert float(from_dtype("bfloat16").parse_fill_value(number)) == 1 + 2**-7
 
@@ -365,10 +365,10 @@ def test_packbits_keeps_the_chosen_bits() -> None:
     data = np.array([-8, -3, 2, 7]).astype(ml_dtypes.int4)
     codec = {"name": "packbits", "configuration": {"first_bit": 1, "last_bit": 2}}
     array = zarrlite.create_array({}, data=data, serializer=codec, compressors=None)
-    # bits 1 and 2 of 1000, 1101, 0010, 0111, extended by their sign
+    # bits 1 and 2 of 1000, 1101, 0010 and 0111; they are sign-extended when they are decoded
     assert bytes(array.store.get("c/0")) == bytes([0b11_01_10_00])
     assert array[...].tolist() == [0, -4, 2, -2]
-    with pytest.raises(MetadataError, match="must be below 4, the bits of int4, not 4"):
+    with pytest.raises(MetadataError, match="must be below 4, the number of bits of int4, not 4"):
         zarrlite.create_array({}, data=data, serializer={"name": "packbits", "configuration": {"last_bit": 4}})
 
 

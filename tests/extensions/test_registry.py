@@ -1,4 +1,4 @@
-"""Extensions of other packages: registration, entry points, runtime options, and extensions that may be ignored."""
+"""Extensions from other packages: registration, entry points, runtime options, and extensions that may be ignored."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Squares(Regular):
 
 @dataclass(frozen=True)
 class Reversed(ChunkKeyEncoding):
-    """The last coordinate first."""
+    """Keys that begin with the last coordinate."""
 
     name = "test.reversed"
 
@@ -119,7 +119,7 @@ class Reversed(ChunkKeyEncoding):
 
 @dataclass(frozen=True)
 class Xor(BytesBytesCodec):
-    """Every byte xored with a mask; a runtime option records the sizes of decoded values."""
+    """A codec that XORs every byte with a mask. A runtime option records the sizes of decoded values."""
 
     name = "test.xor"
     aliases = ("https://example.org/xor",)
@@ -132,7 +132,7 @@ class Xor(BytesBytesCodec):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate the older form: {"xor": 7}."""
+        """Translate the older form, `{"xor": 7}`."""
         return {"name": cls.name, "configuration": {"mask": value["xor"]}} if set(value) == {"xor"} else None
 
     def encode(self, data: Buffer) -> bytes:
@@ -148,7 +148,7 @@ class Xor(BytesBytesCodec):
 
 
 class Upper(PrefixStore):
-    """Chunks under upper-case keys."""
+    """A store that keeps values under upper-case keys."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, "")
@@ -513,7 +513,7 @@ def test_the_default_configuration_has_every_field_that_is_not_none() -> None:
     assert (changed.option, changed.to_json()) == (5, fields.to_json())
 
 
-# Entry points of a package that is installed by pip
+# Entry points of a package that is installed with pip
 
 PACKAGE = """
 from dataclasses import dataclass
@@ -656,7 +656,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory into which pip installs the package above."""
+    """Install the package above with pip, and return the directory that contains it."""
     source, target = tmp_path_factory.mktemp("acme"), tmp_path_factory.mktemp("site")
     (source / "acme_zarr.py").write_text(PACKAGE)
     (source / "pyproject.toml").write_text(PYPROJECT)

@@ -1,4 +1,4 @@
-"""Hierarchies of the Zarr v3 draft that zarr-python 2.18 wrote: the files of tests/data/draft, as stores."""
+"""Hierarchies in the Zarr v3 draft, written by zarr-python 2.18: the files in tests/data/draft, as stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchies of the 2022 draft of Zarr v3, as zarr-python 2.18 wrote them (tests/data/draft)."""
+"""Hierarchies in the 2022 draft of Zarr v3, written by zarr-python 2.18 (tests/data/draft)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ARRAYS = [(name, path) for name, hierarchy in HIERARCHIES.items() for path in hi
 
 
 def assert_as_recorded(array: np.ndarray[Any, Any], name: str, path: str) -> None:
-    """Assert that an array is, bit for bit, what zarr-python read."""
+    """Assert that an array equals, bit for bit, the one that zarr-python read."""
     expected = HIERARCHIES[name]["arrays"][path]
     assert list(array.shape) == expected["shape"]
-    if expected["dtype"] == "|O":  # zarr-python shows 0, its default fill value, even among strings
+    if expected["dtype"] == "|O":  # zarr-python returns 0, its default fill value, even among strings
         texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in array.ravel().tolist()]
         assert texts == [v or "" for v in expected["data"]]
         return
     descr = expected["dtype"]
     dtype = np.dtype(descr if isinstance(descr, str) else fields(descr))
     if dtype.names == ("f0",):
-        dtype = dtype["f0"]  # zarr-python turns raw bytes into a field
+        dtype = dtype["f0"]  # zarr-python reads raw bytes as a struct with the field f0
     assert array.dtype == dtype.newbyteorder("=")
     assert array.astype(dtype).tobytes() == base64.b64decode(expected["data"])
 
@@ -52,7 +52,7 @@ def test_groups_and_attributes_are_the_same_as_with_zarr_python(name):
     for path, attributes in HIERARCHIES[name]["attributes"].items():
         node = zarrlite.open(root.store, mode="r", path=path)
         assert isinstance(node, zarrlite.Group) == (path in HIERARCHIES[name]["groups"])
-        attributes.pop("filters", None)  # zarr-python stores the encoding of objects there
+        attributes.pop("filters", None)  # zarr-python stores the codec for objects in this attribute
         assert dict(node.attrs) == attributes
 
 
@@ -236,7 +236,7 @@ def test_a_sharded_array_can_be_rewritten_with_the_sharding_codec():
 
 
 def with_type(error: BaseException) -> str:
-    """Return an error with the name of its class."""
+    """Return the message of an error, preceded by the name of its class."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -323,7 +323,7 @@ def test_a_missing_node_is_not_found():
 
 REFUSED = {
     "delta": "UnknownExtensionError: #/attributes/filters: "
-    'must be empty: zarrlite does not read filters of zarr-python 2, here ["delta"]',
+    'must be empty, not ["delta"]: zarrlite does not support filters that zarr-python 2 added',
     "pickles": 'MetadataError: #/data_type: objects must have one filter, vlen-utf8 or vlen-bytes, not ["pickle"]',
     "mixed": "MetadataError: #/data_type: must not mix byte orders: the bytes codec has one for all fields",
     "subarrays": 'MetadataError: #/data_type: must not have fields that are arrays, such as ["a", "<i4", [2]]',

@@ -48,7 +48,7 @@ COMPRESS = {
 
 
 def block(array: np.ndarray, compression: str = "raw") -> bytes:
-    """Encode an N5 block as its specification defines it: mode, number of dimensions, lengths, elements.
+    """Encode a block as the N5 specification defines it: mode, number of dimensions, lengths, elements.
 
     Elements are big-endian and column-major.
     """
@@ -65,7 +65,7 @@ def attributes(array: np.ndarray, chunks: tuple[int, ...], compression: str = "r
 def dataset(
     array: np.ndarray, chunks: tuple[int, ...], compression: str = "raw", padding: int | None = None
 ) -> dict[str, bytes]:
-    """Return the keys and values of a dataset whose blocks at the edge are truncated, or padded with a number."""
+    """Return the keys and values of a dataset whose edge blocks are truncated, or padded with a number."""
     values = {"attributes.json": attributes(array, chunks, compression)}
     for coords in itertools.product(*(range(-(-n // c)) for n, c in zip(array.shape, chunks, strict=True))):
         part = array[tuple(slice(i * c, (i + 1) * c) for i, c in zip(coords, chunks, strict=True))]
@@ -83,7 +83,7 @@ def numbers(*shape: int, dtype: str = "uint16") -> np.ndarray:
 
 
 def test_the_example_block_of_the_n5_specification_is_written_and_read() -> None:
-    """N5, File-system specification, item 9: a block of 1 x 2 x 3 elements, the values 1 to 6, column-major."""
+    """N5, File-system specification, item 9: a block of 1 x 2 x 3 elements with the values 1 to 6, column-major."""
     array = np.array([1, 2, 3, 4, 5, 6], "uint16").reshape(3, 2, 1).transpose()
     stored = bytes.fromhex("0000 0003 00000001 00000002 00000003 0001 0002 0003 0004 0005 0006")
     created = n5.create_array({}, shape=(1, 2, 3), dtype="uint16", chunks=(1, 2, 3), compression=RAW)
@@ -161,9 +161,9 @@ def test_a_block_shape_beyond_the_limits_of_the_header_is_refused() -> None:
 BAD_BLOCKS = [
     ("", "has 0 bytes, but the header of a block alone has 12"),
     ("000000020000000300", "has 9 bytes, but the header of a block alone has 12"),
-    ("00010002000000030000000200000006", "is a block of mode 1 (varlength); only mode 0 (default) is read"),
-    ("0002000000000006", "is a block of mode 2 (object); only mode 0 (default) is read"),
-    ("00070002", "is a block of mode 7 (unknown); only mode 0 (default) is read"),
+    ("00010002000000030000000200000006", "is a block of mode 1 (varlength); only mode 0 (default) is supported"),
+    ("0002000000000006", "is a block of mode 2 (object); only mode 0 (default) is supported"),
+    ("00070002", "is a block of mode 7 (unknown); only mode 0 (default) is supported"),
     ("0000000300000003000000020000000100", "is a block of 3 dimensions, but the chunk has 2"),
     ("000000010000000300", "is a block of 1 dimensions, but the chunk has 2"),
     ("000000020000000400000002" + "00" * 8, "is a block of shape (4, 2), which does not fit the chunk of shape (3, 2)"),
@@ -192,7 +192,7 @@ def test_decompression_stops_at_the_size_in_the_block_header(compression: str, s
     try:
         with pytest.raises(TruncatedError, match=rf"chunk 0/0, codec {name}: .* {2 * math.prod(shape)} "):
             array[...]
-        assert tracemalloc.get_traced_memory()[1] < 2**24  # the dictionary of xz has 2**23 bytes
+        assert tracemalloc.get_traced_memory()[1] < 2**24  # xz alone allocates a dictionary of 2**23 bytes
     finally:
         tracemalloc.stop()
 
@@ -290,7 +290,7 @@ def test_every_block_is_written_in_full_size(data: Any, shape: list[int]) -> Non
 
 
 def document_of(**others: Any) -> dict[str, Any]:
-    """Convert a dataset with some members changed."""
+    """Convert the attributes of a dataset, with some members changed, to a Zarr document."""
     members = {"dimensions": [5, 7], "blockSize": [3, 2], "dataType": "uint16", "compression": RAW}
     return n5.array_document({**members, **others})
 
@@ -404,7 +404,7 @@ REFUSED = [
      "must be an integer from -1 to 9, not 10"),
     ({"compression": {"type": "blosc", "shuffle": "byte"}}, "/compression/shuffle", "type",
      'must be an integer, not "byte"'),
-    ({"codecs": []}, "/codecs", "unknown-member", "must be absent: zarrlite reads only compression"),
+    ({"codecs": []}, "/codecs", "unknown-member", "must be absent: zarrlite supports only the member compression"),
     ({"n5": "5.0.0"}, "/n5", "value", 'must be a version up to 4, not "5.0.0"'),
     ({"n5": "new"}, "/n5", "value", 'must be a version up to 4, not "new"'),
     ({"n5": 4}, "/n5", "type", "must be a string, not 4"),
@@ -436,7 +436,7 @@ def test_all_faults_of_a_document_are_reported() -> None:
     assert pointers == ["/dimensions", "/blockSize/0", "/dataType", "/compression", "/n5"]
 
 
-# the codecs pad and offset, as the proposals use them
+# the codecs pad and offset, used as in the proposals
 
 EXAMPLE = {
     "zarr_format": 3,
@@ -499,7 +499,7 @@ def test_pad_and_offset_read_padded_blocks_and_refuse_truncated_ones(codec: Any,
     for index, key, size in [((4, 0), "1/0", 8), ((0, 6), "0/3", 6), ((4, 6), "1/3", 4)]:
         with pytest.raises(TruncatedError) as caught:
             array[index]
-        assert str(caught.value) == f"chunk {key}, codec bytes: has {size} bytes, a chunk of shape (3, 2) has 12"
+        assert str(caught.value) == f"chunk {key}, codec bytes: has {size} bytes, but a chunk of shape (3, 2) has 12"
 
 
 def test_array_document_takes_the_name_of_a_codec() -> None:
@@ -514,7 +514,7 @@ def test_array_document_takes_the_name_of_a_codec() -> None:
 
 
 def container() -> dict[str, bytes]:
-    """Return a container: a root with attributes, groups with and without them, datasets at several depths."""
+    """Return a container: a root with attributes, groups with and without attributes, datasets at several depths."""
     values = numbers(5, 7)
     return {
         "attributes.json": b'{"n5": "2.1.3", "title": "all"}',
@@ -682,7 +682,7 @@ def test_creating_a_dataset_writes_its_attributes_and_the_version_at_the_root(tm
     assert reopened[:, 2].tolist() == [0, 1.5, 1.5, 1.5, 1.5]
     assert dict(reopened.attrs) == {"unit": "nm"}
     with pytest.raises(NodeNotFoundError):
-        array.resize((9, 9))  # the shape is not in a zarr.json
+        array.resize((9, 9))  # the shape is stored in attributes.json, not in zarr.json
 
 
 def test_a_new_dataset_at_the_root_has_the_version() -> None:

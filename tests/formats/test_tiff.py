@@ -47,7 +47,7 @@ def test_the_header_of_the_proposal_is_reproduced_byte_for_byte() -> None:
 
 def test_a_big_endian_rgba_header_has_the_right_tags() -> None:
     header = tiff.header((1, 70000, 5, 4), "int16", rgb=True, byteorder="big", compression="zstd")
-    end = 8 + 2 + 11 * 12 + 4  # offset of the two values that are longer than 4 bytes
+    end = 8 + 2 + 11 * 12 + 4  # the two values that are longer than 4 bytes begin here
     entries = [
         (256, 3, 1, b"\x00\x05\x00\x00"),  # a SHORT is left-justified
         (257, 4, 1, struct.pack(">I", 70000)),
@@ -90,7 +90,7 @@ TYPES = "uint8, uint16, uint32, int8, int16, int32, float32, float64"
 TYPE = f"the data type of a TIFF image must be one of {TYPES}, not"
 GREY = "chunks of TIFF images must have shape (..., height, width) with 1 for each '...', not"
 COLOUR = "chunks of TIFF images must have shape (..., height, width, samples) with 1 for each '...', not"
-SAMPLES = "chunks of RGB images must have 3 samples, or 4 with alpha, as last length, not"
+SAMPLES = "the last length of chunks of RGB images must be 3, or 4 with alpha, not"
 SIZE = "height and width of a TIFF image must be from 1 to 4294967295, not"
 END = "a TIFF file must have at most 4294967295 bytes, not"
 
@@ -247,7 +247,7 @@ def test_arguments_of_create_array_that_do_not_fit_are_refused(keywords: Any, me
 
 @pytest.mark.parametrize("keyword", ["codecs", "filters", "serializer", "compressors", "shards"])
 def test_create_array_has_no_keywords_for_codecs(keyword: str) -> None:
-    """The codecs follow from rgb, byteorder and compression."""
+    """The codecs are determined by `rgb`, `byteorder` and `compression`."""
     with pytest.raises(TypeError, match=keyword):
         tiff.create_array("memory://", data=np.eye(2), chunks=(2, 2), **{keyword: None})
 
@@ -269,7 +269,7 @@ def test_only_open_array_of_tiff_writes_headers_of_compressed_chunks() -> None:
     assert bytes(store.get("c/0/0.tiff") or b"")[:110] == bytes(110)
 
     array = tiff.open_array(store)
-    array[0, ::4] = 100  # part of both chunks
+    array[0, ::4] = 100  # one element in each of the two chunks
     array.append(numbers((4, 8), "u2"))
     for key in ("c/0/0.tiff", "c/0/1.tiff", "c/1/0.tiff", "c/1/1.tiff"):
         assert strip_byte_counts(store.get(key)) == (store.size(key) or 0) - 110 > 0
@@ -279,7 +279,7 @@ def test_only_open_array_of_tiff_writes_headers_of_compressed_chunks() -> None:
 @pytest.mark.parametrize("rgb", [False, True])
 @pytest.mark.parametrize("codec", ["pad", "offset"])
 def test_open_array_derives_the_header_function_from_the_document(codec: str, rgb: bool) -> None:
-    """A chunk of shape (1, 9, 3) can be a grey or an RGB image; the size of the padding decides."""
+    """A chunk of shape (1, 9, 3) can be a grey or an RGB image; the size of the padding shows which of them it is."""
     header = tiff.header((1, 9, 3), "float32", rgb=rgb, byteorder="big", compression="zstd")
     last = header.pad() if codec == "pad" else Offset(header.nbytes, prefix_func=header)
     store = MemoryStore()
@@ -311,7 +311,7 @@ def test_open_array_passes_further_options_on() -> None:
     assert bytes(store.get("c/0/0.tiff") or b"")[:110] == before
 
 
-CHAIN = "the codecs of TIFF images must be bytes, optionally zstd, and pad or offset at the start"
+CHAIN = "the codecs of TIFF images must be bytes, then optionally zstd, then offset or pad with location 'start'"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,10 @@ CHAIN = "the codecs of TIFF images must be bytes, optionally zstd, and pad or of
         ([Bytes()], CHAIN),
         ([Bytes(), "gzip", Pad("start", 110)], CHAIN),
         ([Bytes(), Pad("end", 110)], CHAIN),
-        ([Bytes(), Pad("start", 111)], "no TIFF header for chunks of shape (4, 4) and uint16 has 111 bytes"),
+        (
+            [Bytes(), Pad("start", 111)],
+            "the padding must have the size of a TIFF header for uint16 chunks of shape (4, 4), not 111 bytes",
+        ),
     ],
 )
 def test_open_array_refuses_codecs_of_chunks_that_are_not_tiff_files(codecs: Any, message: str) -> None:

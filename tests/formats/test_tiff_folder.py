@@ -1,4 +1,4 @@
-"""Folders of TIFF files, opened as arrays. tests/interop/test_tiff.py has files that other programs wrote."""
+"""Folders of TIFF files, opened as arrays. tests/interop/test_tiff.py covers files written by other programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 def build(tags: Tags, order: str = "<", pixels: bytes = b"", *, last: bool = False, following: int = 0) -> bytes:
-    """Build a TIFF file from tags, its directory before the pixels or, with `last`, after them.
+    """Build a TIFF file from tags. Its directory is before the pixels or, if `last` is true, after them.
 
     StripOffsets (273) is set to the offset of the pixels. `following` is the offset of the next directory.
     """
@@ -45,7 +45,7 @@ def build(tags: Tags, order: str = "<", pixels: bytes = b"", *, last: bool = Fal
 
 
 def grey(shape: tuple[int, int], changes: Tags | None = None) -> Tags:
-    """Return the tags of a uint8 image with some changes; a tag without values is left out."""
+    """Return the tags of a uint8 image, some of them changed. A tag whose values are empty is omitted."""
     height, width = shape
     tags: Tags = {
         256: (3, (width,)), 257: (3, (height,)), 258: (3, (8,)), 259: (3, (1,)), 262: (3, (1,)), 273: (4, (0,)),
@@ -121,7 +121,7 @@ def test_an_opened_folder_is_read_only_and_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("last", [False, True])
 def test_save_writes_a_document_with_the_header_of_the_first_file(last: bool) -> None:
-    """Chunks that are written later are therefore TIFF files as well."""
+    """With this header in the document, chunks that are written later are TIFF files as well."""
     first = build(grey((2, 3)), pixels=bytes(range(6)), last=last)
     store = MemoryStore({"0.0.tif": first})
     array = tiff.open_folder(store, shape=(2, 6), save=True)
@@ -129,7 +129,7 @@ def test_save_writes_a_document_with_the_header_of_the_first_file(last: bool) ->
     assert saved.metadata == array.metadata
     saved[:, 3:] = saved[:, :3]
     assert bytes(store.get("0.1.tif") or b"") == first
-    with pytest.raises(NodeExistsError, match=r"^there is a zarr\.json in .* already$"):
+    with pytest.raises(NodeExistsError, match=r"^there is already a zarr\.json in "):
         tiff.open_folder(store, save=True)
 
 
@@ -154,7 +154,7 @@ class CountingStore(MemoryStore):
 def test_only_headers_are_read_when_a_folder_is_opened() -> None:
     pixels = bytes(1000 * 1000)
     store = CountingStore({f"0.{i}.tif": build(grey((1000, 1000)), pixels=pixels, last=i % 2 == 1) for i in range(2)})
-    store.erase("0.0.tif")  # leaves the file with its directory after the pixels
+    store.erase("0.0.tif")  # the remaining file has its directory after the pixels
     tiff.open_folder(store)
     assert store.total < 4096
     store = CountingStore({"0.0.tif": build(grey((1000, 1000)), pixels=pixels)})
@@ -163,7 +163,7 @@ def test_only_headers_are_read_when_a_folder_is_opened() -> None:
 
 
 VALID = build(grey((2, 3)), pixels=bytes(6))
-OFFSETS = {256: 10, 257: 22, 258: 34, 259: 46, 262: 58, 273: 70, 279: 82}  # offsets of the entries of VALID
+OFFSETS = {256: 10, 257: 22, 258: 34, 259: 46, 262: 58, 273: 70, 279: 82}  # offsets of the directory entries in VALID
 
 
 def patched(offset: int, form: str, value: int) -> bytes:
@@ -312,12 +312,12 @@ def test_reading_a_file_that_became_shorter_names_its_key() -> None:
 
 
 class ShrinkingStore(MemoryStore):
-    """A store that reports larger sizes than its values have when they are read."""
+    """A store that reports sizes larger than its values, as if these were truncated before they are read."""
 
     def size(self, key: str) -> int | None:
         return 1000
 
 
 def test_a_file_that_becomes_shorter_while_its_header_is_read_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has become shorter than its 1000 bytes$"):
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has become shorter than 1000 bytes while it was read$"):
         tiff.open_folder(ShrinkingStore({"0.0.tif": b"II*\0"}))

@@ -1,4 +1,4 @@
-"""Zarr v2, read in place: hierarchies that zarr-python 2.18 wrote (tests/data/v2), and documents of other writers."""
+"""Zarr v2, read in place: hierarchies written by zarr-python 2.18 (tests/data/v2), and documents by other writers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAIN = {
 
 
 def store_of(attributes: dict[str, Any] | None = None, chunk: bytes | None = None, **members: Any) -> MemoryStore:
-    """Return a store with one array, whose document differs from `PLAIN` in these members; `...` omits one."""
+    """Return a store with one array. Its document is `PLAIN` with these members replaced; `...` omits a member."""
     document = {name: value for name, value in {**PLAIN, **members}.items() if value is not ...}
     stored = {".zarray": json.dumps(document).encode()}
     if attributes is not None:
@@ -72,7 +72,7 @@ def test_partial_reads_equal_parts_of_the_whole_array(name, tmp_path):
 
 
 def test_objects_as_json_in_column_major_order_read_as_they_were_written():
-    """zarr-python 2 stores them in row-major order regardless, and reads its own chunks transposed."""
+    """zarr-python 2 writes JSON objects in row-major order even if `order` is `F`, and misreads its own chunks."""
     filters = [{"id": "json2", "encoding": "utf-8", "strict": True}]
     chunk = b'[["a","b","c"],["d","e","f"],"|O",[2,3]]'
     store = store_of(dtype="|O", order="F", filters=filters, fill_value="", chunk=chunk)
@@ -116,7 +116,7 @@ def test_the_view_lists_every_key_of_zarr_v3(name):
 
 
 class Unlisted(MemoryStore):
-    """A store that cannot be listed, as most web servers."""
+    """A store that cannot be listed, like most web servers."""
 
     def list(self):
         raise zarrlite.StoreError("cannot be listed")
@@ -194,7 +194,7 @@ def test_a_directory_inside_an_array_is_not_a_group():
     assert [path for path, _ in zarrlite.open_group(store, mode="r")["0"].members(None)] == ["1"]
 
 
-# both versions
+# documents of both versions
 
 
 def test_a_document_of_zarr_v3_takes_precedence_with_a_warning(tmp_path):
@@ -276,7 +276,7 @@ def test_data_types_are_read_in_every_spelling(dtype, expected):
 
 
 def test_characters_of_netcdf_are_single_bytes():
-    """netCDF-C 4.9 calls them <U1."""
+    """netCDF-C 4.9 writes their data type as <U1, although each takes one byte."""
     store = store_of(dtype="<U1", fill_value=None, chunk=b"abcdef", _NCZARR_ARRAY={"dimrefs": ["/y", "/x"]})
     assert zarrlite.open_array(store)[...].tolist() == [[b"a", b"b", b"c"], [b"d", b"e", b"f"]]
 
@@ -501,7 +501,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"dtype": "<c8", "fill_value": [1]}, "/fill_value", "value", "must be an array of two numbers"),
     ({"dtype": "<M8[s]", "fill_value": "2000-01-01"}, "/fill_value", "value", "must be an integer"),
     ({"dtype": "|S2", "fill_value": "YWJj"}, "/fill_value", "value", "must have at most 2 bytes"),
-    ({"dtype": "|S2", "fill_value": "漢"}, "/fill_value", "value", "must be base64 or text of single bytes"),
+    ({"dtype": "|S2", "fill_value": "漢"}, "/fill_value", "value", "must be base64 or Latin-1 text"),
     ({"dtype": "|S2", "fill_value": 5}, "/fill_value", "type", "must be an array of integers or a base64"),
     ({"dtype": "<U2", "fill_value": "abc"}, "/fill_value", "value", "must have at most 2 code points"),
     ({"dtype": "|V2", "fill_value": "AQ=="}, "/fill_value", "value", "must have 2 bytes"),

@@ -1,4 +1,4 @@
-"""Hierarchies of Zarr v2 that zarr-python 2.18 wrote: the files of tests/data/v2, as stores."""
+"""Zarr v2 hierarchies written by zarr-python 2.18: the files in tests/data/v2, as stores."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def disk(name: str, folder: Path) -> Path:
 
 
 def assert_as_recorded(array: np.ndarray[Any, Any], name: str, path: str) -> None:
-    """Assert that an array is, bit for bit, what zarr-python read."""
+    """Assert that an array equals, bit for bit, the one that zarr-python read."""
     expected = HIERARCHIES[name]["arrays"][path]
     assert list(array.shape) == expected["shape"]
-    if expected["dtype"] == "|O":  # zarr-python shows 0, its default fill value, even among strings
+    if expected["dtype"] == "|O":  # zarr-python returns 0, its default fill value, even among strings
         texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in array.ravel().tolist()]
         assert texts == [v or "" for v in expected["data"]]
         return

@@ -1,4 +1,4 @@
-// Compresses or decompresses a stream with lz4-java, as N5 of Java does: "c" and the size of blocks, or "d".
+// Compresses ("c" and the block size) or decompresses ("d") a stream with lz4-java, as the Java N5 library does.
 import java.io.InputStream;
 import java.io.OutputStream;
 import net.jpountz.lz4.LZ4BlockInputStream;

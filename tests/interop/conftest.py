@@ -1,4 +1,4 @@
-"""zarrlite and its peers with one interface: `write`, `update`, `read`, `fill_value`, `attributes`.
+"""zarrlite and its peers, which are other Zarr libraries, behind a common interface.
 
 Every peer reads and writes real files. `document` is the content of a zarr.json, `part` a tuple of slices.
 """
@@ -31,7 +31,7 @@ class Zarrlite:
         return zarrlite.open_array(str(path), mode=mode)
 
     def write(self, path: Path, document: Document, values: np.ndarray, fill: Any) -> None:
-        """Create an array from a document, but with its fill value as a scalar, which zarrlite converts to JSON."""
+        """Create an array from a document, except that the fill value is a scalar, which zarrlite converts to JSON."""
         array = zarrlite.create_array(
             str(path),
             shape=document["shape"],
@@ -73,7 +73,7 @@ class ZarrPython:
         return self.zarr.open_array(path, mode=mode)
 
     def create(self, path: Path, document: Document) -> None:
-        """Create an array; zarr-python rewrites the document when its attributes change."""
+        """Create an array. Setting its attributes makes zarr-python rewrite the document."""
         path.mkdir()
         (path / "zarr.json").write_text(json.dumps({**document, "attributes": {}}))
         with self.configured():
@@ -91,7 +91,7 @@ class ZarrPython:
     def read(self, path: Path, part: Part | None = None) -> np.ndarray:
         with self.configured():
             array = self.open(path, "r")
-            # zarr-python returns a scalar for an array of no dimensions
+            # zarr-python returns a scalar for an array without dimensions
             return np.asarray(array[... if part is None else part], array.dtype)
 
     def fill_value(self, path: Path) -> Any:
@@ -102,7 +102,7 @@ class ZarrPython:
 
 
 class TensorStore:
-    """tensorstore's zarr3 driver, which opens a struct field by field: as a whole it has no dtype."""
+    """tensorstore's zarr3 driver. Structs are opened field by field, because tensorstore has no dtype for them."""
 
     def __init__(self, tensorstore: ModuleType) -> None:
         self.tensorstore = tensorstore
@@ -151,7 +151,7 @@ class TensorStore:
 
 
 class ZarrsCore:
-    """The Rust part of zarrs, for features that zarr-python lacks. Chunk keys are `c/0/0`."""
+    """The Rust part of zarrs, for features that zarr-python lacks. Chunk keys have the form `c/0/0`."""
 
     def __init__(self, zarr: ModuleType, zarrs: ModuleType) -> None:
         self.store = zarr.storage.LocalStore
@@ -218,7 +218,7 @@ class ZarrsCore:
 
 
 class Zarrista:
-    """The newest zarrs."""
+    """The package zarrista, which contains the newest zarrs."""
 
     def __init__(self) -> None:
         try:
@@ -260,5 +260,5 @@ def peer(request: pytest.FixtureRequest) -> Any:
     zarrs = request.getfixturevalue("zarrs")
     if request.param == "zarrs_core":
         return ZarrsCore(zarr, zarrs)
-    # strict: a codec that zarrs lacks is an error, without a fallback to zarr-python's codecs
+    # strict: a codec that zarrs lacks raises an error, instead of falling back to zarr-python's codec
     return ZarrPython(zarr, {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "codec_pipeline.strict": True})

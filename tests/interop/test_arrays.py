@@ -1,8 +1,8 @@
-"""Arrays are exchanged bit for bit between zarrlite and its peers, and updated in part by either.
+"""Arrays are exchanged bit for bit between zarrlite and other libraries, and either side updates parts of them.
 
-The cases come from three tables: data types, codec chains, layouts. Each row names the peers that it is run with, and
-why it leaves out the others. "zarrs" is zarr-python with the codec pipeline of zarrs, so both must support the
-document; "zarrs_core" is the Rust part alone.
+The cases come from three tables: data types, codec chains, layouts. Each row names its peers, the libraries that it is
+run with; comments say why others are left out. "zarrs" is zarr-python with the codec pipeline of zarrs, so both must
+support the document; "zarrs_core" is the Rust part alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-# zarr-python warns about data types without a specification, and about codecs next to sharding
+# zarr-python warns about data types without a specification, and about codecs combined with sharding
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The data type .* does not have a Zarr V3 specification"),
     pytest.mark.filterwarnings("ignore:Missing 'endian' for structured dtype"),
@@ -56,7 +56,7 @@ class Type:
     fills: list[Fill]
     peers: tuple[str, ...] = ALL
     serializers: tuple[Any, ...] = (codec("bytes", endian="little"), codec("bytes", endian="big"))
-    nans: list[Fill] = field(default_factory=list)  # fill values: NaNs with a sign or a payload
+    nans: list[Fill] = field(default_factory=list)  # fill values that are NaNs with a sign or a payload
     nan_readers: tuple[str, ...] = ("zarr", "tensorstore")
 
 
@@ -66,7 +66,7 @@ def integer(name: str) -> Type:
 
 
 def floating(name: str, nan: int, *others: int) -> Type:
-    """Return a floating-point type; `nan` is the bits of "NaN", `others` are those of other NaNs."""
+    """Return a floating-point type; `nan` contains the bits of "NaN", `others` those of other NaNs."""
     width = np.dtype(name).itemsize * 2
     info = np.finfo(name)
     named = [("NaN", bits(name, nan)[0]), ("Infinity", math.inf), ("-Infinity", -math.inf)]
@@ -82,7 +82,7 @@ def complex_(name: str, part: Type) -> Type:
 
     fills = [pair(a, b) for a, b in zip(part.fills, np.roll(np.array(part.fills, object), 2, 0), strict=True)]
     nans = [pair(part.nans[0], part.fills[4]), pair(part.fills[2], part.nans[1]), pair(part.nans[1], part.nans[0])]
-    # no chunk is all NaN: if the fill value is a NaN, zarr-python treats every NaN as equal to it and omits the chunk
+    # no chunk contains only NaNs: if the fill value is a NaN, zarr-python omits such a chunk, whatever its bits
     values = [x for _, scalar in fills + nans for x in (scalar, 1 - 2j)]
     return Type(name, np.array(values, name), fills, nans=nans)
 
@@ -96,7 +96,7 @@ def times(letter: str, unit: str, factor: int) -> Type:
     name = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}[letter]
     values = np.array([0, 1, -1, 2**63 - 1, -(2**63), 10**12]).view(f"{letter}8[{factor}{unit}]")
     fills = [("NaT", values[4]), (0, values[0]), (-1, values[2]), (2**63 - 1, values[3])]
-    # zarr-python with the pipeline of zarrs handles times itself; tensorstore lacks them
+    # with the pipeline of zarrs, zarr-python still handles times itself; tensorstore does not support times
     return Type(codec(name, unit=unit, scale_factor=factor), values, fills, ("zarr", "zarrs_core"))
 
 
@@ -118,7 +118,7 @@ TYPES = {
     "float64": FLOAT64,
     "complex64": replace(complex_("complex64", FLOAT32), serializers=(LITTLE,)),
     "complex128": replace(complex_("complex128", FLOAT64), serializers=(LITTLE,)),
-    # zarr-python lacks r*; tensorstore requires a base64 fill value (the specification has an array of integers),
+    # zarr-python lacks r*; tensorstore requires a base64 fill value (the specification: an array of integers),
     # writes chunks that it cannot read back, and aborts the process if the array is opened without open_as_void
     **{
         f"r{8 * n}": Type(
@@ -174,7 +174,7 @@ TYPES = {
         PAIRS,
         [(base64(PAIRS[0]), PAIRS[0]), (base64(PAIRS[1]), PAIRS[1])],
         ("zarr",),
-        (LITTLE, codec("bytes")),  # zarr-python always writes structs as little-endian, against the document
+        (LITTLE, codec("bytes")),  # zarr-python always writes structs as little-endian, whatever the document says
     ),
     "structured-deep": Type(
         {"name": "structured", "configuration": {"fields": [
@@ -191,7 +191,7 @@ TYPES = {
         ("zarr",),
         (LITTLE, codec("bytes")),
     ),
-    # values that fit into the bits that some packbits codecs keep
+    # values that keep all their bits in those packbits codecs below that store only some of the bits
     "nibbles": Type("uint16", np.arange(0, 32, 2, "u2"), [(0, 0), (6, 6)], (), ()),
 }  # fmt: skip
 
@@ -217,7 +217,7 @@ def packbits(padding: str, **range_: int) -> Any:
 
 # name: codecs, data types, peers; the shape is (37, 50), chunks are (16, 24)
 CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
-    # zarrs swaps real and imaginary parts when it reads a part of a big-endian chunk
+    # zarrs swaps real and imaginary parts when it reads part of a big-endian chunk
     "big": ([BIG], ("complex64", "complex128"), ("zarr", "tensorstore")),
     "transpose": ([FLIP, LITTLE], SOME, ALL),
     "transpose-identity": ([codec("transpose", order=[0, 1]), BIG], SOME, ALL),
@@ -276,7 +276,7 @@ CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
     "shard-utf32": ([sharding([8, 8], [BIG])], ("utf32",), ("zarr",)),
     "shard-times": ([sharding([8, 8], [BIG])], ("M8[10s]",), ("zarr", "zarrs_core")),
     # packbits: zarr-python and tensorstore lack it. zarrs omits the byte that counts the padding if elements are whole
-    # bytes (the specification has no such exception), does not sign-extend, and ignores first_bit when it reads a part
+    # bytes (the specification has no such exception), does not sign-extend, and ignores first_bit when it reads part
     # of a chunk; test_zarrs_and_zarrlite_pack_the_same_bits covers the rest.
     "packbits": ([packbits("none")], ("bool", "uint8", "int16", "float64", "complex64"), ("zarrs_core",)),
     "packbits-first_byte": ([packbits("first_byte")], ("bool",), ("zarrs_core",)),
@@ -324,30 +324,30 @@ class Case:
     values: np.ndarray
 
     def scalar(self, value: Any) -> bytes:
-        """Return the bits of a fill value."""
+        """Return the bytes of a fill value."""
         if self.values.dtype.kind in "OT":
             return value if isinstance(value, bytes) else value.encode()
         return np.array(value, self.values.dtype).tobytes()
 
     @property
     def part(self) -> tuple[slice, ...]:
-        """A selection that covers chunks in part."""
+        """A selection that covers some chunks only partly."""
         return tuple(slice(n // 3, n // 3 + (n + 1) // 2) for n in self.values.shape)
 
     @property
     def updated(self) -> np.ndarray:
-        """The elements after an update of the part."""
+        """The elements after `part` is updated."""
         values = self.values.copy()
         values[self.part] = self.values.reshape(-1)[::-1].reshape(self.values.shape)[self.part]
         return values
 
     def select(self, values: np.ndarray) -> np.ndarray:
-        """Return the part of an array."""
+        """Return the elements that `part` selects."""
         return values[(*self.part, ...)]
 
 
 def case(kind: Type, fill: Fill, codecs: list[Any], layout: Layout) -> Case:
-    """Return a case whose first inner chunk and last chunk have only the fill value, so they are not stored."""
+    """Return a case whose first inner chunk and last chunk contain only the fill value, so that they are not stored."""
     shape, chunks, keys = layout
     document = {
         "zarr_format": 3,
@@ -374,7 +374,7 @@ def type_cases(created_by_peer: bool) -> Any:
     for name, kind in TYPES.items():
         rows = [(kind.serializers[0], fill, kind.peers) for fill in kind.fills] if kind.serializers else []
         rows += [(serializer, kind.fills[1], kind.peers) for serializer in kind.serializers[1:]]
-        # zarr-python writes every NaN as "NaN", even for zarrs, but reads all NaNs
+        # zarr-python writes every NaN as "NaN", with the pipeline of zarrs as well, but it reads all NaNs
         nan_peers = ("tensorstore",) if created_by_peer else kind.nan_readers
         rows += [(kind.serializers[0], fill, nan_peers) for fill in kind.nans]
         for serializer, fill, peers in rows:
@@ -430,7 +430,7 @@ def test_zarrlite_reads_an_array_of_a_peer(case: Case, peer: Any, ours: Any, tmp
     assert case.scalar(ours.fill_value(path)) == case.scalar(case.fill)
     assert ours.attributes(path) == ATTRIBUTES
     assert (ours.open(path, "r").metadata.dimension_names or ()) == tuple(case.document["dimension_names"])
-    # zarrlite stores no chunk that a peer omits; peers store chunks of NaN or NaT, which are not equal to themselves
+    # zarrlite stores no chunk that a peer omits; peers store chunks of NaN or NaT, because NaN is not equal to NaN
     ours.write(tmp_path / "b", case.document, case.values, case.fill)
     assert chunk_keys(tmp_path / "b") <= chunk_keys(path)
 

@@ -1,7 +1,7 @@
 """Arrays with the codecs of numcodecs and of the extension registry are exchanged with zarr-python and zarrs.
 
-tensorstore has none of these codecs. zarr-python 3.1 has those of numcodecs; zarrs has some of both, in the package
-zarrs (0.22 and earlier) or in zarrista (the newest). cast-value-rs does the work of `cast_value` in zarr-python 3.2.
+tensorstore supports none of these codecs. zarr-python 3.1 supports those of numcodecs. zarrs supports some of both, in
+the package zarrs (0.22 and earlier) or in zarrista (the newest). zarr-python 3.2 uses cast-value-rs for `cast_value`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ CASES: dict[str, tuple[list[Any], str, tuple[str, ...]]] = {
         ("zarr",),
     ),
     "filter-in-shard": ([sharding(numcodecs("delta", dtype="<i4"), LITTLE)], "int32", ("zarr",)),
-    # zarr-python flattens the elements of the other filters, so that it cannot write shards after them
+    # with other filters, zarr-python flattens the elements, so it cannot write shards after them
     "filter-around-shard": (
         [numcodecs("astype", encode_dtype="<f8", decode_dtype="<f4"), sharding(LITTLE)],
         "float32",
@@ -134,7 +134,7 @@ def test_arrays_are_exchanged(name: str, peer: Any, tmp_path: Path) -> None:
     )
     ours[...] = values
     np.testing.assert_array_equal(peer.read(tmp_path / "ours"), theirs[...])
-    if isinstance(peer, ZarrPython) and not (name == "gzip" or "shard" in name):  # the header of gzip has the time
+    if isinstance(peer, ZarrPython) and not (name == "gzip" or "shard" in name):  # gzip headers contain the time
         for chunk in sorted((tmp_path / "theirs").rglob("c/*/*")):
             assert chunk.read_bytes() == (tmp_path / "ours" / chunk.relative_to(tmp_path / "theirs")).read_bytes()
     part = (slice(10, 20), slice(20, 30))
@@ -147,7 +147,7 @@ def test_arrays_are_exchanged(name: str, peer: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [*exact.NATIVE_INTEGERS, *exact.NATIVE_FLOATS])
 def test_numbers_are_cast_as_zarr_python_casts_them(source: str) -> None:
-    """cast-value-rs rounds large integers twice, and does not clamp and wrap large floats as specified."""
+    """Large numbers are left out: cast-value-rs rounds integers twice, and clamps and wraps floats incorrectly."""
     try:
         cast_array = import_module("cast_value_rs").cast_array
     except ImportError:

@@ -1,4 +1,4 @@
-"""The differences from zarr-python that docs/coming-from-zarr-python.md lists.
+"""The differences from zarr-python, as listed in docs/coming-from-zarr-python.md.
 
 Each row of `CASES` is an expression with its outcome in zarr-python 3.1 and in zarrlite: a value or an exception.
 """
@@ -19,7 +19,7 @@ from zarrlite import ArgumentError, NodeExistsError, ReadOnlyError
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "coming-from-zarr-python.md"
 
-# subject on the page, expression, outcome in zarr-python, outcome here
+# subject on the page, expression, outcome in zarr-python, outcome in zarrlite
 CASES: list[tuple[str, str, Any, Any]] = [
     ("Zarr v2", "new(zarr_format=2).metadata.zarr_format", 2, ArgumentError),
     ("asynchronous code", "hasattr(lib, 'AsyncArray')", True, False),
@@ -113,7 +113,7 @@ def outcome(library: Any, expression: str, folder: Path) -> Any:
 
     scope = {**locals(), "lib": library, "np": np, "codecs": lambda array: document(array)["codecs"]}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr-python warns about types and arguments
+        warnings.simplefilter("ignore")  # zarr-python warns about data types and arguments
         try:
             return eval(expression, scope)
         except Exception as error:
@@ -138,7 +138,7 @@ def test_a_difference_on_the_page_exists(
 
 
 def rows() -> list[list[str]]:
-    """Return the rows of the table of differences, without its head."""
+    """Return the rows of the table of differences, without its header."""
     table = PAGE.read_text(encoding="utf-8").partition("## Differences")[2]
     found = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines() if line.startswith("|")]
     return found[2:]

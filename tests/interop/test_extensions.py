@@ -1,4 +1,4 @@
-"""Peers read data of the proposed extensions as ordinary Zarr once the extension is removed by hand."""
+"""Other libraries read data stored with the proposed extensions, once these are removed from the document by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = np.arange(7 * 10, dtype="uint16").reshape(7, 10) * 257
 
 @pytest.fixture(params=["zarr-python", "tensorstore"])
 def read(request: pytest.FixtureRequest) -> Any:
-    """Return a function that reads the array in a directory with a peer."""
+    """Return a function that reads the array in a directory with another library."""
     if request.param == "zarr-python":
         zarr = request.getfixturevalue("zarr")
         return lambda path: zarr.open_array(path, mode="r")[...]
@@ -33,7 +33,7 @@ def read(request: pytest.FixtureRequest) -> Any:
 
 
 def rewrite(path: Path, **changes: Any) -> None:
-    """Change members of the document; None removes one."""
+    """Change members of the document. A member is removed if its new value is None."""
     document = {**json.loads((path / "zarr.json").read_text()), **changes}
     (path / "zarr.json").write_text(json.dumps({k: v for k, v in document.items() if v is not None}))
 

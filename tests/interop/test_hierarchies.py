@@ -1,6 +1,6 @@
-"""Groups, attributes, consolidated metadata and changes of shape are exchanged between zarrlite and its peers.
+"""Groups, attributes, consolidated metadata and changes of shape are exchanged between zarrlite and other libraries.
 
-tensorstore and zarrs have no groups. Here the peers write with their own functions and defaults, not from a document.
+tensorstore and zarrs do not support groups. The other libraries write with their own functions and defaults here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DATA = np.arange(35, dtype="i4").reshape(5, 7)
 
 
 def build(library: Any, root: str) -> None:
-    """Create a hierarchy of groups and arrays with the same calls for both libraries."""
+    """Create a hierarchy of groups and arrays with calls that both libraries support."""
     group = library.create_group(root, attributes=ATTRIBUTES)
     group.create_array("plain", data=DATA)
     inner = group.create_group("a").create_group("b c")
@@ -42,7 +42,7 @@ def build(library: Any, root: str) -> None:
 
 
 def snapshot(group: Any) -> dict[str, Any]:
-    """Return the content of a hierarchy of either library."""
+    """Return the contents of a hierarchy, opened with either library."""
     content: dict[str, Any] = {"": dict(group.attrs)}
     for path, node in group.members(max_depth=None):
         content[path] = dict(node.attrs)
@@ -215,7 +215,7 @@ def test_zarrlite_stores_a_chunk_of_zeros_with_the_other_sign_than_the_fill_valu
     assert peer.read(tmp_path / "a").tobytes() == data.tobytes()
 
 
-# zarr-python treats complex zeros as equal and omits the chunk
+# zarr-python treats complex zeros with different signs as equal, and omits the chunk
 @pytest.mark.parametrize(("peer", "dtype"), FLOATS + COMPLEX[1:], indirect=["peer"])
 @zeros
 def test_zarrlite_reads_a_chunk_of_zeros_with_the_other_sign_than_the_fill_value(

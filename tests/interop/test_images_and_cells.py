@@ -1,6 +1,6 @@
-"""OME-Zarr and AnnData: their libraries' layouts are read, and the pages about them write the same layouts.
+"""OME-Zarr and AnnData: zarrlite reads the layouts that their libraries write, and the documentation writes the same.
 
-The documents are those that ome-zarr-py 0.18.0 and anndata 0.12.19 wrote (with zarr-python 3.1.6), with shorter arrays.
+The documents are those that ome-zarr-py 0.18.0 and anndata 0.12.19 wrote (with zarr-python 3.1.6), for shorter arrays.
 Neither library is needed here.
 """
 
@@ -21,9 +21,9 @@ from tests.test_docs import blocks, run_blocks
 Json = dict[str, Any]
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-SPARSE = ("X/data", "X/indices", "X/indptr")  # the only elements that anndata writes without their kind
+SPARSE = ("X/data", "X/indices", "X/indptr")  # the only elements that anndata writes without `encoding-type`
 
-# forms of OME-Zarr
+# OME-Zarr layouts
 
 VERSIONS = ["0.4", "0.5"]
 AXES = [{"name": "z", "type": "space"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
@@ -68,7 +68,7 @@ def dump(document: Json) -> bytes:
 
 
 def split(values: np.ndarray[Any, Any], chunks: tuple[int, ...]) -> dict[tuple[int, ...], np.ndarray[Any, Any]]:
-    """Return whole chunks by their coordinates; elements outside of the array are 0 or the empty text."""
+    """Return whole chunks by their coordinates. Elements beyond the edge of the array are 0 or the empty string."""
     counts = [-(-length // chunk) for length, chunk in zip(values.shape, chunks, strict=True)]
     padded = np.zeros([n * chunk for n, chunk in zip(counts, chunks, strict=True)], values.dtype)
     padded[tuple(map(slice, values.shape))] = values
@@ -79,7 +79,7 @@ def split(values: np.ndarray[Any, Any], chunks: tuple[int, ...]) -> dict[tuple[i
 
 
 def elements(chunk: np.ndarray[Any, Any]) -> bytes:
-    """Return the elements of a chunk as bytes; text is encoded as vlen-utf8."""
+    """Return the elements of a chunk as bytes. Text is encoded with vlen-utf8."""
     if chunk.dtype.kind != "T":
         return chunk.tobytes()
     texts = [text.encode() for text in chunk.ravel().tolist()]
@@ -95,7 +95,7 @@ def array_of_v2(
     separator: str = ".",
     attributes: Json | None = None,
 ) -> dict[str, bytes]:
-    """Return the keys and values of an array, as zarr-python 3.1 stores it in version 2."""
+    """Return the keys and values of an array, as zarr-python 3.1 stores it in Zarr v2."""
     text = values.dtype.kind == "T"
     document = {
         "shape": list(values.shape),
@@ -118,7 +118,7 @@ def array_of_v2(
 def array_of_v3(
     path: str, values: np.ndarray[Any, Any], chunks: tuple[int, ...], attributes: Json | None = None, **others: Any
 ) -> dict[str, bytes]:
-    """Return the keys and values of an array, as zarr-python 3.1 stores it in version 3."""
+    """Return the keys and values of an array, as zarr-python 3.1 stores it in Zarr v3."""
     text = values.dtype.kind == "T"
     number: Json = {"name": "bytes", "configuration": {"endian": "little"}}
     if values.dtype.itemsize == 1:
@@ -145,7 +145,7 @@ def array_of_v3(
     return store
 
 
-# forms of AnnData
+# AnnData layouts
 
 
 def kind(name: str, version: str, **others: Any) -> Json:
@@ -185,7 +185,7 @@ BLOSC = {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 
 
 
 def cells(version: int, *, consolidated: bool) -> dict[str, bytes]:
-    """Return the keys and values of an AnnData file, as anndata stores it in a version of Zarr."""
+    """Return the keys and values of an AnnData file, as anndata stores it in this version of Zarr."""
     store: dict[str, bytes] = {}
     for path, attributes in GROUPS.items():
         folder = f"{path}/" if path else ""
@@ -204,7 +204,7 @@ def cells(version: int, *, consolidated: bool) -> dict[str, bytes]:
     documents = {
         key: json.loads(value) for key, value in store.items() if key.rpartition("/")[2].startswith((".z", "zarr"))
     }
-    if version == 2:  # groups without members of their own have an empty copy, in version 2 as well
+    if version == 2:  # every group below the root has empty consolidated metadata, in version 2 as well
         documents |= {
             key: document | {"consolidated_metadata": empty}
             for key, document in documents.items()
@@ -269,12 +269,12 @@ def test_a_file_of_anndata_is_read(version: int, consolidated: bool) -> None:
         np.testing.assert_array_equal(array[...], values, strict=values.dtype.kind != "T")
 
 
-# the pages write the same
+# the pages write the same layouts
 
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the code of a page in a folder of its own."""
+    """Return a function that runs the code on a page in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return lambda name: run_blocks(DOCS / name)
 
@@ -306,7 +306,7 @@ def test_the_images_of_the_page_about_ome_zarr_have_the_form_of_their_version(pa
         assert [array.metadata.dimension_names for array in root.array_values()] == [("c", "z", "y", "x")] * 3
     for level in range(3):
         document = json.loads(Path(f"old.ome.zarr/{level}/.zarray").read_text(encoding="utf-8"))
-        assert document["dimension_separator"] == "/"  # the only one since version 0.2
+        assert document["dimension_separator"] == "/"  # the only separator since version 0.2
         assert Path(f"old.ome.zarr/{level}/0/0/0/0").is_file()
     attributes = json.loads(Path("old.ome.zarr/.zattrs").read_text(encoding="utf-8"))
     assert attributes["multiscales"][0]["version"] == "0.4"

@@ -86,7 +86,7 @@ def peer(request: pytest.FixtureRequest) -> Any:
 
 
 def values_of(dtype: str) -> np.ndarray:
-    """Return an array of different elements, with the limits of the type and a block of zeros."""
+    """Return an array of different elements, including the limits of the type and a block of zeros."""
     info = np.finfo(dtype) if dtype.startswith("float") else np.iinfo(dtype)
     values = np.arange(1, 1 + np.prod(SHAPE)).reshape(SHAPE).astype(dtype)
     values[0, 0, 0], values[4, 6, 3] = info.min, info.max
@@ -146,7 +146,7 @@ def test_truncated_blocks_of_z5py_can_be_updated(z5py: ModuleType, tmp_path: Pat
     values[3:, 5:, 2] = -1
     assert n5.open(root, path="data")[...].tobytes() == values.tobytes()
     for key in written:
-        (root / key).unlink()  # z5py refuses a dataset with both documents
+        (root / key).unlink()  # z5py refuses a dataset that also has a zarr.json
     assert peer.read(root, "data").tobytes() == np.ascontiguousarray(values).tobytes()
 
 
@@ -184,7 +184,7 @@ def test_compressions_of_tensorstore_with_defaults_are_read(
 
 
 def test_n5_readers_refuse_the_header_of_zeros_in_the_example_of_pad(tensorstore: ModuleType, tmp_path: Path) -> None:
-    """Example 3 of the proposal `pad` lacks the `padding` that its text describes; N5 readers read it once added."""
+    """Example 3 of the proposal `pad` lacks the `padding` that its text describes; N5 readers need it."""
     values = np.arange(24, dtype="uint16").reshape(4, 6)
     attributes = {"dimensions": [4, 6], "blockSize": [4, 6], "dataType": "uint16", "compression": {"type": "zstd"}}
     document = n5.array_document(attributes, codec="pad")
@@ -209,7 +209,7 @@ def test_zarrlite_reads_the_lz4_of_z5py(z5py: ModuleType, tmp_path: Path) -> Non
     assert n5.open(root, path="data")[...].tobytes() == values.tobytes()
 
 
-LZ4_JAVA = Path("/usr/share/java/lz4-java.jar")  # Debian's liblz4-java
+LZ4_JAVA = Path("/usr/share/java/lz4-java.jar")  # in Debian's package liblz4-java
 
 
 def run_java(*arguments: str, data: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Hierarchies that zarr-python and GDAL write although the specification does not allow them.
 
-xarray writes unnamed arrays under the name used here, with attributes such as `missing_value`.
+xarray stores unnamed arrays under `NAME`, with attributes such as `missing_value`, which may be NaN.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_arrays_of_zarr_python_with_empty_axes_are_opened(
     assert (array.shape, array[...].size) == (shape, 0)
     assert array.chunks == tuple(max(1, n) for n in chunks)
     axis = shape.index(0)
-    with pytest.warns(MetadataWarning):  # the document is repaired when it is written
+    with pytest.warns(MetadataWarning):  # the document is repaired before it is written back
         array.append(np.ones([2 if i == axis else n for i, n in enumerate(shape)], "i2"), axis=axis)
     assert zarr.open_array(tmp_path, mode="r")[...].sum() == 2 * math.prod(n or 1 for n in shape)
 
@@ -73,7 +73,7 @@ def write_raster(rasterio: ModuleType, path: Path, data: np.ndarray, **options: 
     height, width = data.shape
     sizes = {"width": width, "height": height, "count": 1, "dtype": data.dtype.name}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rasters without a location
+        warnings.simplefilter("ignore")  # rasterio warns about rasters without a location
         with rasterio.open(path, "w", driver="Zarr", BLOCKSIZE="16,16", **sizes, **options) as raster:
             raster.write(data, 1)
 
@@ -85,7 +85,7 @@ def write_raster(rasterio: ModuleType, path: Path, data: np.ndarray, **options: 
 def test_rasters_of_gdal_in_zarr_v3_are_repaired_on_request(
     rasterio: ModuleType, tmp_path: Path, dtype: str, options: dict[str, Any]
 ) -> None:
-    # random bits cannot be compressed: GDAL's blosc stores them in more bytes than a copy has
+    # random numbers are hard to compress: blosc in GDAL may need more bytes than a plain copy
     data = np.random.default_rng(0).integers(0, 200, (20, 30)).astype(dtype)
     write_raster(rasterio, tmp_path / "a.zarr", data, FORMAT="ZARR_V3", **options)
     with pytest.raises(MetadataError):

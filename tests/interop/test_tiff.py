@@ -23,7 +23,7 @@ ORDER = {"little": "<", "big": ">"}
 
 
 def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return random numbers from the full range of a data type, half of them equal so that they compress."""
+    """Return random numbers from the full range of a data type, half of them equal, so that they can be compressed."""
     rng = np.random.default_rng(len(shape))
     if np.dtype(dtype).kind == "f":
         data = rng.normal(0, 1e6, shape).astype(dtype)
@@ -120,7 +120,7 @@ def test_images_are_full_size_chunks_and_change_with_the_array(tmp_path: Path, t
     assert same(tifffile.imread(tmp_path / "c/1/1/1.tiff"), edge)
 
 
-# files of other programs
+# files written by other programs
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
@@ -177,7 +177,7 @@ def test_files_of_libtiff_with_the_header_after_the_pixels_are_chunks(
     end, start = array.metadata.codecs[1:]
     assert (end.to_config()["location"], start.to_config()["nbytes"]) == ("end", 8)
 
-    saved = zarrlite.open_array(folder)  # libtiff reads a chunk that zarrlite has written
+    saved = zarrlite.open_array(folder)  # libtiff can read a chunk that zarrlite writes
     saved[0, 0] = data[0, 0] = 1
     assert same(tifffile.imread(folder / "0.0.tif"), data[:, :5])
     libtiff("tiffinfo", folder / "0.0.tif")
@@ -186,7 +186,7 @@ def test_files_of_libtiff_with_the_header_after_the_pixels_are_chunks(
 def test_compressed_files_of_libtiff_are_chunks_if_they_end_alike(
     tmp_path: Path, tifffile: ModuleType, libtiff: Tool
 ) -> None:
-    """libtiff writes its header at an even offset, so a strip of odd length is followed by one more byte."""
+    """libtiff writes the directory at an even offset, so a strip of odd length is followed by an additional byte."""
     folder = tmp_path / "folder"
     folder.mkdir()
     by_parity: dict[int, list[np.ndarray]] = {0: [], 1: []}

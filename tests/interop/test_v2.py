@@ -1,6 +1,6 @@
-"""Zarr v2 that other libraries write reads as they read it, bit for bit.
+"""zarrlite reads the Zarr v2 arrays of other libraries as these libraries do, bit for bit.
 
-Each library writes and reads its own arrays. Hierarchies of zarr-python 2 are in tests/formats/test_v2.py.
+Each library writes and reads its own arrays. Hierarchies by zarr-python 2 are tested in tests/formats/test_v2.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def numbers(dtype: str, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 
 def assert_same(array: Any, expected: Any, label: Any = None) -> None:
-    """Assert that an array has the same type and bits as what another library read."""
+    """Assert that an array has the same data type and bits as the one that another library read."""
     ours, theirs = np.asarray(array), np.asarray(expected)
     assert ours.dtype == theirs.dtype.newbyteorder("="), label
     assert ours.shape == theirs.shape, label
@@ -61,7 +61,7 @@ ZARR_TYPES += ["<M8[ns]", ">M8[D]", "<m8[s]", "|S3", "<U4", ">U2", "|V5"]
 def test_arrays_written_by_zarr_python_read_the_same_in_both_libraries(zarr, dtype, tmp_path):
     data = np.frombuffer(bytes(range(70)) * 5, dtype).reshape(SHAPE) if "V" in dtype else numbers("u1").astype(dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr-python warns of types that other libraries may not know
+        warnings.simplefilter("ignore")  # zarr-python warns about data types that other libraries may not support
         for (name, compressor), (order, separator) in itertools.product(zarr_compressors().items(), ("C.", "F/")):
             path = tmp_path / f"{name}{order}"
             keys = {"name": "v2", "separator": separator}
@@ -121,7 +121,7 @@ def test_hierarchies_written_by_zarr_python_read_the_same_in_both_libraries(zarr
 
 @pytest.mark.parametrize("name", ["types", "special", "codecs"])
 def test_written_documents_are_read_by_zarr_python(zarr, name, tmp_path):
-    """zarr-python 3 reads the documents of Zarr v3 that are put next to those of version 2, and the same elements."""
+    """zarr-python 3 reads the zarr.json files that are written next to v2 documents, and finds the same elements."""
     from formats.v2_hierarchies import HIERARCHIES, disk
 
     v2.write_documents(disk(name, tmp_path))
@@ -134,7 +134,7 @@ def test_written_documents_are_read_by_zarr_python(zarr, name, tmp_path):
             data_type = array.metadata.data_type.name
             codecs = {codec.name for codec in array.metadata.codecs}
             if data_type.startswith("r") or data_type == "struct" or any(c.startswith("numcodecs.") for c in codecs):
-                continue  # zarr-python 3.1 has other names for these types, and its codecs warn
+                continue  # zarr-python 3.1 uses other names for these types, and warns about these codecs
             theirs = zarr.open_array(tmp_path / path, mode="r", zarr_format=3)
             assert_same(array[...], theirs[...], path)
             compared += 1
@@ -270,7 +270,7 @@ def test_hierarchies_of_nccopy_have_the_elements_that_it_copied(mode, tmp_path):
     assert np.isnan(ours.attrs["odd"])
     if mode == "nczarr":
         assert ours["c"][...].tobytes() == b"abcdefghij\0\0"
-    else:  # nothing says that the type <U1 is netCDF-C's name of characters of one byte
+    else:  # without nczarr metadata, nothing tells readers that netCDF-C means single-byte characters by <U1
         with pytest.raises(zarrlite.TruncatedError, match="48"):
             ours["c"][...]
 
@@ -286,7 +286,7 @@ def test_rasters_written_by_gdal_read_the_same_in_both_libraries(rasterio, dtype
     nodata = [None, 5, *([float("nan")] if dtype[0] == "f" else [])]
     size = {"width": SHAPE[1], "height": SHAPE[0], "count": 1}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rasters without a location
+        warnings.simplefilter("ignore")  # rasterio warns about rasters without a location
         for i, (compression, options, value) in enumerate(itertools.product(compressions, settings, nodata)):
             path = tmp_path / f"{i}.zarr"
             with rasterio.MemoryFile() as memory:

@@ -1,4 +1,4 @@
-"""Named arrays of many kinds: every codec, key encoding and transformer with its own layout."""
+"""Named arrays that cover every codec, key encoding and storage transformer with a layout of its own."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def make(kind: str, store: Any = None) -> Array:
-    """Create an array of this kind in a new store, with one chunk missing."""
+    """Create an array of this kind in a store, by default in memory, with one chunk missing."""
     array = zarrlite.create_array({} if store is None else store, data=DATA, chunks=(4, 4), **KINDS[kind])
     array[4:8, 4:8] = 0
     return array

@@ -1,4 +1,4 @@
-"""Many kinds of damage: the kind of array, the change to its store, and the problems that fsck reports."""
+"""Kinds of damage, each with a kind of array, a change to its store, and the problems that fsck must report."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
     "a chunk cut short": (
         "raw",
         lambda s: cut(s, "c/0/0", 31),
-        [("c/0/0", "size", "chunk (0, 0): elements: has 31 bytes, a chunk of shape (4, 4) has 32")],
+        [("c/0/0", "size", "chunk (0, 0): elements: has 31 bytes, but a chunk of shape (4, 4) has 32")],
     ),
     "a chunk that is too long": (
         "raw",
         lambda s: s.set("c/0/0", bytes(33)),
-        [("c/0/0", "size", "chunk (0, 0): too many bytes: has 33 bytes, at most 32 fit here")],
+        [("c/0/0", "size", "chunk (0, 0): too many bytes: has 33 bytes, but at most 32 are allowed")],
     ),
     "an empty object": (
         "shard",
         lambda s: s.set("c/0/0", b""),
-        [("c/0/0", "index", "chunk (0, 0): too few bytes: the index has 68 bytes, the shard only 0")],
+        [("c/0/0", "index", "chunk (0, 0): too few bytes: the index has 68 bytes, but the shard has only 0")],
     ),
     "an index entry that leads nowhere": (
         "shard, transposed",
@@ -66,14 +66,14 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
             (
                 "c/0/0.shard.head",
                 "part",
-                "part 1 of 3 of c/0/0.shard: the part 'c/0/0.shard' is missing, others are there",
+                "part 1 of 3 of c/0/0.shard: the part 'c/0/0.shard' is missing, but other parts exist",
             )
         ],
     ),
     "an orphan part": (
         "parts",
         lambda s: s.set("c/1/1.crc", bytes(4)),
-        [("c/1/1.crc", "part", "part 2 of 2 of c/1/1: the part 'c/1/1' is missing, others are there")],
+        [("c/1/1.crc", "part", "part 2 of 2 of c/1/1: the part 'c/1/1' is missing, but other parts exist")],
     ),
     "a part of another size": (
         "parts",
@@ -83,7 +83,7 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
     "a draft shard": (
         "draft shards",
         lambda s: cut(s, "c/0/0", 50),
-        [("c/0/0", "index", "shard (0, 0): too few bytes: the index has 96 bytes, the shard only 50")],
+        [("c/0/0", "index", "shard (0, 0): too few bytes: the index has 96 bytes, but the shard has only 50")],
     ),
     "a chunk outside of the grid": (
         "zstd",
@@ -102,7 +102,7 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
             (
                 "c/0/0.__lock",
                 "unknown",
-                "'c/0/0.__lock' is not the key of a chunk of this array; it looks like the lock file of a writer",
+                "'c/0/0.__lock' is not the key of a chunk of this array; it looks like a lock file",
             )
         ],
     ),
@@ -114,7 +114,13 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
     "a header of N5": (
         "n5",
         lambda s: flip(s, "c/0/0", 1),
-        [("c/0/0", "data", "chunk (0, 0): block: is a block of mode 1 (varlength); only mode 0 (default) is read")],
+        [
+            (
+                "c/0/0",
+                "data",
+                "chunk (0, 0): block: is a block of mode 1 (varlength); only mode 0 (default) is supported",
+            )
+        ],
     ),
     "metadata": (
         "raw",

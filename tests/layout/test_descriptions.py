@@ -1,4 +1,4 @@
-"""Codecs and storage transformers of other packages that describe themselves are explained, checked and drawn."""
+"""Codecs and storage transformers from other packages that describe themselves are explained, checked and drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = (Field("magic", 4, configured=b"TILE"), Field("version", 2, form="<H"))
 
 @register
 class Tile(ArrayBytesCodec):
-    """A header with a magic number and a version, and the elements."""
+    """A codec that stores a header, with a magic number and a version, before the elements."""
 
     name = "test.tile"
 
@@ -54,7 +54,7 @@ class Tile(ArrayBytesCodec):
 
 
 class TileSerializer(Serializer):
-    """The codec bound to a chunk."""
+    """The codec, bound to the shape and data type of a chunk."""
 
     def anatomy(self, header: Any = None) -> Header:
         if header is not None:
@@ -64,7 +64,7 @@ class TileSerializer(Serializer):
 
 @register
 class WrappedTile(Tile):
-    """The same header before the value of a chain of codecs."""
+    """A codec that stores the header of `Tile` before a value encoded by other codecs."""
 
     name = "test.wrapped_tile"
 
@@ -87,7 +87,7 @@ class WrappedTile(Tile):
 
 
 class WrappedTileSerializer(Serializer):
-    """The codec bound to a chunk."""
+    """The codec, bound to the shape and data type of a chunk."""
 
     def anatomy(self, header: Any = None) -> Header:
         return Header("tile", FIELDS, WrappedTile.inner(self.spec))
@@ -95,7 +95,7 @@ class WrappedTileSerializer(Serializer):
 
 @register
 class Adler32(Framing):
-    """A marker before the value, and a checksum after it."""
+    """A codec that adds a marker before the value, and a checksum after it."""
 
     name = "test.adler32"
     head = 3
@@ -117,7 +117,7 @@ class Adler32(Framing):
 
 @register
 class Halves(StorageTransformer):
-    """A chunk in two objects, which reuses the store of `concat-parts`."""
+    """A storage transformer that stores each chunk in two objects, with the store of `concat-parts`."""
 
     name = "test.halves"
     parts = (Part(".first", 2), Part(".second"))
@@ -182,7 +182,7 @@ def test_a_value_shorter_than_a_header_that_is_not_verified_is_a_fault() -> None
     array = create([WrappedTile()])
     array.store.set("c/0", b"TIL")
     (stored,) = explain(array, "c/0")
-    message = "has 3 bytes, the header of a tile alone has 6"
+    message = "has 3 bytes, but the header of a tile alone has 6"
     assert lines(stored)[1] == f"  0-3 tile (test.wrapped_tile) !size: {message}"
 
 
@@ -207,7 +207,8 @@ def test_a_storage_transformer_is_explained() -> None:
     assert lines(first)[0] == "0-2 part 1 of 2 of c/0 (test.halves)"
     assert lines(second) == ["0-2 part 2 of 2 of c/0 (test.halves)", "  0-2 chunk (0)", "    0-2 elements (bytes)"]
     array.store.erase("c/0.second")
-    assert lines(explain(array, "c/0")[1]) == ["0-0 missing part (test.halves) !part: is missing, others are there"]
+    missing = "0-0 missing part (test.halves) !part: is missing, but other parts exist"
+    assert lines(explain(array, "c/0")[1]) == [missing]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Explaining each byte of a stored object: ranges cover it without overlaps, and damaged ones have a fault."""
+"""Explanations of stored objects: ranges cover every byte without overlaps, and damaged ranges have a fault."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_explaining_a_chunk_of_a_draft_shard_shows_its_place_in_the_shard() -> N
     (stored,) = explain(array, "c/2")
     assert (stored.key, stored.size) == ("c/0", 4 + 64)
     assert lines(stored) == ["2-3 shard (0) (sharding)", "  2-3 chunk (2)", "    2-3 elements (bytes)"]
-    (stored,) = explain(array, "c/0")  # a stored object
+    (stored,) = explain(array, "c/0")  # the key of a stored object: the whole shard
     assert lines(stored)[0] == "0-68 shard (0) (sharding)"
 
 
@@ -177,12 +177,12 @@ def test_the_number_of_ranges_shown_for_a_large_shard_is_limited() -> None:
     ]
 
 
-INDEX = 6 * 2 + 6  # where the index of the shard below begins: two inner chunks, and a gap
+INDEX = 6 * 2 + 6  # offset of the index in the shard below, after two inner chunks and a gap
 ABSENT = b"\xff" * 8
 
 
 def damaged_shard() -> Any:
-    """Create two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
+    """Create a shard that contains two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
     array = zarrlite.create_array(
         {},
         data=np.array([1, 2, 3, 4], "u1"),
@@ -198,11 +198,15 @@ def damaged_shard() -> Any:
     ("at", "new", "wanted"),
     [
         (0, b"\x09", "2-6 checksum (crc32c) !checksum: the checksum is"),
-        (INDEX, b"\x40", "entry (0) (sharding_indexed) !index: index entry 0 ends at 70, the chunks end at 18"),
+        (INDEX, b"\x40", "entry (0) (sharding_indexed) !index: index entry 0 ends at 70, but the chunks end at 18"),
         (INDEX, ABSENT, "entry (0) (sharding_indexed) !index: index entry 0 is half empty"),
-        (INDEX + 8, b"\x09", "entry (0) (sharding_indexed) !index: index entry 0 has 9 bytes, a chunk has at most 6"),
-        (INDEX + 8, b"\x03", "0-3 too few bytes (crc32c) !size: has 3 bytes, crc32c alone adds 4"),
-        (INDEX + 8, b"\x05", "0-1 elements (bytes) !size: has 1 bytes, a chunk of shape (2,) has 2"),
+        (
+            INDEX + 8,
+            b"\x09",
+            "entry (0) (sharding_indexed) !index: index entry 0 has 9 bytes, but a chunk has at most 6",
+        ),
+        (INDEX + 8, b"\x03", "0-3 too few bytes (crc32c) !size: has only 3 bytes, but crc32c alone adds 4"),
+        (INDEX + 8, b"\x05", "0-1 elements (bytes) !size: has 1 bytes, but a chunk of shape (2,) has 2"),
         (INDEX, ABSENT * 2, "0-6 unused (sharding_indexed)"),
     ],
 )
@@ -223,7 +227,7 @@ wild = st.sampled_from([0, 1, 2**63, 2**64 - 2, 2**64 - 1])
 @settings(max_examples=150)
 @given(st.lists(entry | st.tuples(wild, wild), min_size=6, max_size=6), st.booleans(), st.integers(0, 40))
 def test_ranges_tile_a_shard_with_any_index(entries: Any, start: bool, size: int) -> None:
-    """Check also that a fault is reported wherever reading fails."""
+    """A fault is reported if and only if reading fails."""
     codec = ShardingIndexed((1, 2), [Bytes()], [Bytes()], "start" if start else "end")
     array = zarrlite.create_array({}, shape=(2, 6), dtype="u1", chunks=(2, 6), codecs=[codec])
     index = np.array(entries, "<u8").tobytes()
@@ -265,8 +269,8 @@ def test_a_missing_part_is_named(erased: str, other: str) -> None:
     array = zarrlite.create_array({}, data=DATA, chunks=(12, 10), codecs=codecs, storage_transformers=[parts])
     array.store.erase(erased)
     found = {stored.key: stored for stored in explain(array, "c/0/0")}
-    assert lines(found[erased]) == ["0-0 missing part (concat-parts) !part: is missing, others are there"]
-    assert lines(found[other])[0].endswith(f"!part: the part {erased!r} is missing, others are there")
+    assert lines(found[erased]) == ["0-0 missing part (concat-parts) !part: is missing, but other parts exist"]
+    assert lines(found[other])[0].endswith(f"!part: the part {erased!r} is missing, but other parts exist")
     assert (found[erased].size, found[other].size) == (None, array.store.size(other))
 
 
@@ -294,7 +298,7 @@ def test_explaining_a_missing_or_ambiguous_key_is_an_error() -> None:
         explain(array, "x")
     with pytest.raises(ArgumentError, match=r"^either a key or the coordinates of a chunk must be given$"):
         explain(array)
-    with pytest.raises(ArgumentError, match=r"^\(1\) is not a chunk of an array of 2 dimensions$"):
+    with pytest.raises(ArgumentError, match=r"^\(1\) is not a chunk of an array with 2 dimensions$"):
         explain(array, chunk=[1])
 
 

@@ -1,4 +1,4 @@
-"""Random chains of codecs on random stacks of transformers: ranges tile them, and damage is found."""
+"""Random codec chains on random stacks of storage transformers: ranges tile the objects, and damage is found."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ chains = st.one_of(plain, sharded(plain, (2, 2)), sharded(sharded(plain, (1, 1))
 @settings(max_examples=80)
 @given(chains, stacks, st.sampled_from(ENCODINGS), st.data())
 def test_random_chains_are_tiled_and_damage_is_found(codecs: Any, stack: Any, encoding: Any, data: Any) -> None:
-    pad = [Pad("end", 12)]  # large enough for every part of the stack
+    pad = [Pad("end", 12)]  # makes values long enough to be split into all parts
     array = zarrlite.create_array(
         {},
         data=DATA[:8, :8],

@@ -1,4 +1,4 @@
-"""Leftovers of killed writers, and repairs: only problems that are safe to repair are repaired."""
+"""Leftovers of killed writers, and repairs of those problems that are safe to repair."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_leftovers_of_ended_writers_are_found_and_removed(tmp_path: Path, gone: 
     problems = list(check(store))
     messages = {problem.key.partition(TEMPORARY)[0]: problem.message for problem in problems}
     assert messages == {
-        "c/": "temporary file of 12 bytes, 67 minutes old; its writer may be at work",
+        "c/": "temporary file of 12 bytes, 67 minutes old; its writer may still be running",
         "c/0/": "temporary file of 12 bytes, 67 minutes old; its writer is gone",
         "c/0/1/": "temporary file of 12 bytes, 0 minutes old; its writer is gone",
         "c/7/8/": "temporary file of 12 bytes, 67 minutes old; its writer is gone",
@@ -154,7 +154,7 @@ def test_problems_that_cannot_be_repaired_are_still_reported() -> None:
     array = zarrlite.create_array({}, data=DATA, chunks=(4, 4), codecs=codecs, storage_transformers=shards)
     document = json.loads(bytes(array.store.get("zarr.json")))
     array.store.set("zarr.json", json.dumps({**document, "shape": [8, 5]}).encode())
-    flip(array.store, "c/1/0", -1)  # the index of the shard
+    flip(array.store, "c/1/0", -1)  # damages the index of the shard
     before = {key: bytes(array.store.get(key) or b"") for key in array.store.list() if key == "c/1/0"}
     problems = list(check(array.store))
     gone = repair(array.store, problems)
@@ -178,7 +178,7 @@ def test_damaged_data_is_never_touched() -> None:
 class Cut(MemoryStore):
     """A store that fails after a number of erased keys."""
 
-    left: int | None = None  # None: it never fails
+    left: int | None = None  # erasures before the store fails; None: it never fails
 
     def erase(self, key: str) -> None:
         if self.left == 0:
@@ -202,8 +202,8 @@ def test_an_interrupted_resize_is_reported_and_completed(encoding: str) -> None:
     assert problem.to_json() == {
         "key": "a/__zarrlite.resize",
         "kind": "resize",
-        "message": "the array was made smaller, and some chunks outside of its shape may not be removed yet",
-        "remedy": "--repair removes the chunks that are outside now, and so does the next change of the shape",
+        "message": "the array was shrunk, but some chunks outside of its shape may not have been removed yet",
+        "remedy": "--repair removes the chunks that are now outside of the shape, and so does the next resize",
     }
     assert repair(store, [problem]) == [problem]
     assert [*check(store)] == []

@@ -1,1 +1,1 @@
-"""Planted bugs, and the share of them that the corpus alone catches."""
+"""Planted bugs, and the share of them that the conformance corpus alone catches."""

@@ -1,7 +1,7 @@
 """`python -m tests.mutations [TEXT ...]`: plant bugs one by one and print which the corpus catches.
 
-With arguments, only bugs whose file or replaced text contains one of them. The exit code is 1 if fewer than 95 % are
-caught.
+With arguments, only bugs whose file name or replaced text contains one of these are planted. The exit code is 1 if
+fewer than 95 % of the bugs are caught.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Run the cases of spec_fixtures/ against the zarrlite on the path, and stop at the first failure.
+"""Run the cases in spec_fixtures/ against the zarrlite on `sys.path`, and stop at the first failure.
 
-Prints the id of the failing case, or nothing. Arguments are beginnings of ids; these cases run first.
+Prints the id of the failing case, or nothing. Arguments are prefixes of case ids; cases with these prefixes run first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def first_failure(first: tuple[str, ...]) -> str | None:
         for run in RUNNERS[case["kind"]]:
             try:
                 run(case)
-            except BaseException:  # failures of pytest are not Exceptions
+            except BaseException:  # pytest's failures do not derive from Exception
                 return str(case["id"])
     return None
 

@@ -1,9 +1,9 @@
 """Plant bugs one by one in a copy of the package, and run the corpus against each.
 
 Rules
-- `planted.json` lists the bugs. Each is small and of the kind that people make: a skipped check, a sign, a bound, an
+- `planted.json` lists the bugs. Each is a small mistake, such as people make: a skipped check, a sign, a bound, an
   order, a default. Each changes what is read, written or refused; a change of speed or of a message is not a bug.
-- The text that a bug replaces occurs exactly once in its file; when the code changes, the entry follows the same rule.
+- The text that a bug replaces must occur exactly once in its file. When the code changes, update the entry.
 - A bug is caught if a case fails or does not finish. Only files in a temporary directory are changed.
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent
-LIMIT = 120.0  # seconds; many times the duration of a full run, a longer one counts as caught
+LIMIT = 120.0  # seconds, many times the duration of a full run; if a run takes longer, the bug counts as caught
 
 
 class Planted(NamedTuple):
@@ -31,7 +31,7 @@ class Planted(NamedTuple):
     file: str  # relative to the package
     old: str
     new: str
-    first: list[str]  # beginnings of ids; these cases are likely to catch it and run first
+    first: list[str]  # prefixes of case ids; these cases run first, because they are likely to catch the bug
 
 
 PLANTED = [Planted(**bug) for bug in json.loads((FOLDER / "planted.json").read_text("utf-8"))]
@@ -47,7 +47,7 @@ def copied() -> Iterator[Path]:
 
 def run_corpus(directory: Path, first: Sequence[str] = ()) -> str:
     """Run the corpus against the package in a directory; return the id of the failing case, or an empty string."""
-    # no bytecode: Python does not notice that a file has changed twice within a second
+    # no bytecode: it may be stale, as Python does not notice two changes of a file within a second
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", str(FOLDER / "corpus.py"), *first]
     try:
@@ -60,7 +60,7 @@ def run_corpus(directory: Path, first: Sequence[str] = ()) -> str:
 
 
 def plant(bug: Planted, directory: Path) -> str:
-    """Run the corpus with a bug planted, then restore the copy; return the same as `run_corpus`."""
+    """Plant a bug, run the corpus and restore the copy. Returns the result of `run_corpus`."""
     path = directory / "zarrlite" / bug.file
     text = path.read_text("utf-8")
     path.write_text(text.replace(bug.old, bug.new), "utf-8")

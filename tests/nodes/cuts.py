@@ -1,8 +1,8 @@
-"""Killed writers: a store whose process dies before its n-th change, and the state that a reader finds afterwards.
+"""Killed writers: stores whose process dies before its n-th change, and the state that a reader finds afterwards.
 
-A cut leaves everything stored before it and nothing after it, not even the work of exception handlers.
-`run_in_memory` cuts between the changes of a store that is not local and erases prefixes in the order of its keys;
-`run_on_disk` kills a forked child before one of the system calls that change names.
+After such a cut, the store contains everything that was stored before it and nothing else: not even exception handlers
+can change it. `run_in_memory` cuts before the changes of a store in memory, which erases prefixes key by key, in sorted
+order; `run_on_disk` kills a forked child before one of the system calls that change names of files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Cut(BaseException):
 
 
 class SortedStore(Store):
-    """A user's store with the four required operations. It lists keys in order, and dies after a number of changes."""
+    """A user-defined store with the four required operations. It lists sorted keys, and dies after some changes."""
 
     def __init__(self, values: dict[str, bytes], changes: int | None = None) -> None:
         self.values = values
-        self.changes = changes  # number of changes before it dies; None: it never dies
+        self.changes = changes  # the number of changes before the store dies; None if it never dies
 
     def _change(self) -> None:
         if self.changes == 0:
@@ -59,7 +59,7 @@ class SortedStore(Store):
 
 
 class Seen(NamedTuple):
-    """A node as a reader finds it."""
+    """A node as a reader sees it."""
 
     attributes: str
     values: Any = None  # nested lists for an array
@@ -94,7 +94,7 @@ Judge = Callable[[Store], object]
 
 
 def run_in_memory(prepare: Callable[[Store], object], operate: Callable[[Store], object], judge: Judge) -> int:
-    """Cut an operation before each of its changes, and judge each time. Returns the number of cuts."""
+    """Cut an operation before each of its changes, and judge the store after each cut. Returns the number of cuts."""
     before: dict[str, bytes] = {}
     prepare(SortedStore(before))
     changes = 0
@@ -113,7 +113,7 @@ def run_in_memory(prepare: Callable[[Store], object], operate: Callable[[Store],
 def run_on_disk(
     prepare: Callable[[Store], object], operate: Callable[[Store], object], judge: Judge, root: Path
 ) -> int:
-    """Kill an operation before each system call that changes a name. Returns the number of kills."""
+    """Kill an operation before each system call that changes the name of a file. Returns the number of kills."""
     if not hasattr(os, "fork"):
         pytest.skip("this platform has no fork")
     (root / "before").mkdir()
@@ -131,11 +131,11 @@ def run_on_disk(
 
 
 def _fork(operate: Callable[[], object], calls: int) -> bool:
-    """Run an operation in a child that is killed before a system call. Returns whether it was."""
+    """Run an operation in a child that is killed before one of its system calls. Returns whether it was killed."""
     child = os.fork()
     if child:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert status in (0, _KILLED), "the operation fails without a kill"
+        assert status in (0, _KILLED), "the operation failed without being killed"
         return status == _KILLED
     status = 1
     try:

@@ -1,8 +1,9 @@
 """`python -m tests.nodes.planted [TEXT ...]`: plant faults in operations on nodes, and run the tests that find them.
 
-The faults are in `planted.json`. Tests of nodes and stores catch them. The faults of tests/mutations are caught by
-the fixtures, which do not test crashes and races. With arguments, only faults whose file or text contains one of them
-are planted. The exit code is 1 if one is not caught.
+The faults are listed in `planted.json` and must be caught by the tests of nodes and stores. The faults of
+tests/mutations, in contrast, are caught by the conformance fixtures, which do not test crashes and races. With
+arguments, only faults whose file or text contains one of the arguments are planted. The exit code is 1 if any fault is
+not caught.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 300.0  # seconds; a test that does not end has also found the fault
+LIMIT = 300.0  # seconds; a test that takes longer has caught the fault, too
 
 
 class Fault(NamedTuple):
-    """A text in a file of the package, its replacement, and the tests that find it."""
+    """A text in a file of the package, the faulty text that replaces it, and the tests that catch the fault."""
 
     file: str  # relative to the package
     old: str
@@ -46,11 +47,11 @@ def copied() -> Iterator[Path]:
 
 
 def is_caught(fault: Fault, directory: Path) -> bool:
-    """Whether the tests of a fault fail while it is planted in a copy."""
+    """Whether the tests that must catch a fault fail when it is planted in a copy of the package."""
     path = directory / "zarrlite" / fault.file
     text = path.read_text("utf-8")
     path.write_text(text.replace(fault.old, fault.new), "utf-8")
-    # no bytecode: Python considers a file that changes twice within a second unchanged
+    # no bytecode: Python would use outdated bytecode for a file that changes twice within a second
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", "not disk", fault.test]
     try:

@@ -1,4 +1,4 @@
-"""Stores in the initial states of tests of nodes, and helpers to examine and change them."""
+"""Stores with various initial contents for tests of nodes, and helpers to examine and change them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def array() -> MemoryStore:
 
 
 def group() -> MemoryStore:
-    """Return a store with a group at its root, which has one member."""
+    """Return a store with a group at its root that has one member."""
     store = MemoryStore({"zarr.json": GROUP})
     zarrlite.create_array(store, name="child", data=DATA)
     return store
 
 
 def version_2() -> MemoryStore:
-    """Return a store with an array of Zarr v2."""
+    """Return a store with a Zarr v2 array."""
     document = {"zarr_format": 2, "shape": [2, 3], "chunks": [2, 3], "dtype": "<i2", "compressor": None}
     document |= {"fill_value": 0, "order": "C", "filters": None}
     values = {".zarray": json.dumps(document).encode(), ".zattrs": b'{"was": "here"}', "0.0": DATA.tobytes()}
@@ -43,7 +43,7 @@ def version_2() -> MemoryStore:
 
 
 def broken() -> MemoryStore:
-    """Return a store whose document is truncated."""
+    """Return a store with a truncated document."""
     return MemoryStore({"zarr.json": BROKEN})
 
 

@@ -210,7 +210,7 @@ def test_reading_returns_a_new_array(index: Any, layout: dict[str, Any]) -> None
     assert set(np.unique(array[...])) == {1}
 
 
-# Fill values: chunks that contain only them are not stored by default.
+# Fill values: by default, chunks that contain only the fill value are not stored.
 
 
 @layouts
@@ -336,7 +336,7 @@ def test_missing_chunks_error_makes_reading_missing_chunks_an_error(layout: dict
     assert array[1, 1] == 3
     with pytest.raises(MissingChunkError, match="c/1/2"):
         array[5, 9]
-    array[5, 9] = 4  # a part of a missing chunk can be written
+    array[5, 9] = 4  # part of a missing chunk can be written
     assert array[5, 9] == 4
 
 
@@ -544,8 +544,8 @@ def test_resizing_removes_chunks_that_another_object_wrote() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((3,), "the array has 2 dimensions; 1 lengths were given"),
-        (3, "the array has 2 dimensions; 1 lengths were given"),
+        ((3,), "the number of lengths in a new shape must be 2, not 1"),
+        (3, "the number of lengths in a new shape must be 2, not 1"),
         ((-1, 3), "shape must have at most 64 lengths from 0 to 2**63 - 1, not (-1, 3)"),
         ((2**63, 3), "shape must have at most 64 lengths from 0 to 2**63 - 1, not (9223372036854775808, 3)"),
         ("large", "shape must be a number or a sequence of numbers, not 'large'"),
@@ -774,7 +774,7 @@ def test_values_that_do_not_fit_are_refused_and_nothing_is_stored(dtype: Any, va
 )
 def test_values_of_the_wrong_shape_are_refused(index: Any, shape: tuple[int, ...]) -> None:
     array = make((6, 10), chunks=(4, 4))
-    with pytest.raises(ArgumentError, match=r"^values of shape .* do not fit a selection of shape "):
+    with pytest.raises(ArgumentError, match=r"^values of shape .* cannot be broadcast to a selection of shape "):
         array[index] = np.ones(shape)
     with pytest.raises(ValueError):  # numpy refuses it as well
         np.zeros((6, 10))[index] = np.ones(shape)
@@ -784,7 +784,7 @@ def test_values_of_the_wrong_shape_are_refused(index: Any, shape: tuple[int, ...
 def test_the_message_about_a_wrong_shape_names_both_shapes() -> None:
     with pytest.raises(ArgumentError) as caught:
         make((6, 10))[:2] = np.ones((3, 10))
-    assert str(caught.value) == "values of shape (3, 10) do not fit a selection of shape (2, 10)"
+    assert str(caught.value) == "values of shape (3, 10) cannot be broadcast to a selection of shape (2, 10)"
 
 
 def test_the_message_about_a_value_out_of_range_names_the_value_and_the_type() -> None:

@@ -1,4 +1,4 @@
-"""Consolidated metadata: how it is written, when it is used, and how changes of nodes update it."""
+"""Consolidated metadata: how it is written, when it is used, and how changes to nodes update it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CHANGES: dict[str, Callable[[Group], Any]] = {
 
 
 def listed(store: MemoryStore, path: str = "", **options: Any) -> dict[str, Any]:
-    """Return the documents of all nodes as a reader finds them, without consolidated metadata."""
+    """Return the documents of all nodes as a reader sees them, without their consolidated metadata."""
     reader = zarrlite.open_group(store, path=path, mode="r", **options)
     found = {name: node.metadata.to_json() for name, node in reader.members(None)}
     for document in found.values():
@@ -182,7 +182,7 @@ def nested(depth: int) -> Any:
 def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
     store = hierarchy()
     zarrlite.open_array(store, path="a").attrs["deep"] = nested(126)
-    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # this document does not fit into it
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # this document is too deep for that
     before = contents(store)
     with pytest.raises(MetadataError) as caught:
         zarrlite.consolidate_metadata(store)
@@ -220,7 +220,7 @@ def test_attributes_can_be_nested_as_deeply_as_a_document_is_read(depth: int, fi
             continue
         with pytest.raises(MetadataError, match="must be nested at most 128 levels deep"):
             write(store)
-        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # it can be opened or created
+        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # the node still opens, or is created
 
 
 def test_attributes_of_groups_are_checked_and_read_as_they_are_stored() -> None:
@@ -251,7 +251,7 @@ def test_a_nested_group_can_be_consolidated_by_itself() -> None:
     assert zarrlite.consolidate_metadata(store, "g").path == "g"
     reader = zarrlite.open_group(store, path="g", mode="r", use_consolidated=True)
     assert [path for path, _ in reader.members(None)] == ["b", "h", "h/c"]
-    # the outer document contains that of the inner group without its consolidated metadata
+    # the outer group's copy of the inner group's document omits the consolidated metadata of the inner group
     zarrlite.consolidate_metadata(store)
     top = json.loads(bytes(store.get("zarr.json") or b""))["consolidated_metadata"]["metadata"]
     assert "consolidated_metadata" not in top["g"]

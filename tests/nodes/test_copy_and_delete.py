@@ -60,7 +60,7 @@ def test_copies_are_equal_byte_for_byte(tmp_path: Path, origin: str, to: str, pa
     for key, value in contents(hierarchy()).items():
         source.set(key, value)
     source.set("g/b/notes.txt", b"kept")
-    # other implementations may write a different layout, and members that may be ignored
+    # other implementations may format the document differently, and add members that readers may ignore
     odd = json.loads(bytes(source.get("a/zarr.json")))
     source.set("a/zarr.json", json.dumps({**odd, "odd": {"must_understand": False}}, separators=(",", ":")).encode())
     target = stores(tmp_path)[to]
@@ -127,7 +127,7 @@ def test_a_node_can_be_copied_to_a_path_that_starts_with_its_own_name() -> None:
 
 
 class Failing(MemoryStore):
-    """A store that can be written a limited number of times."""
+    """A store in which only a limited number of values can be stored."""
 
     def __init__(self, room: int) -> None:
         super().__init__()

@@ -152,7 +152,7 @@ def test_automatic_chunks_are_just_below_the_limit(shape: tuple[int, ...], items
     assert len(chunks) == len(shape)
     assert all(1 <= c <= max(1, n) for c, n in zip(chunks, shape, strict=True))
     assert nbytes <= CHUNK_BYTES or set(chunks) <= {1}
-    # either the array is a single chunk, or a chunk has at least about half of the allowed size
+    # either the array is a single chunk, or a chunk has at least a quarter of the allowed size
     single = all(c == max(1, n) for c, n in zip(chunks, shape, strict=True))
     assert single or 2 * nbytes >= CHUNK_BYTES // 2
     assert guess_chunks(shape, itemsize) == chunks
@@ -347,7 +347,7 @@ def test_data_types_are_written_by_their_zarr_names(dtype: Any, written: Any) ->
 )
 def test_fill_values_are_written_in_the_form_of_the_specification(dtype: Any, fill: Any, written: Any) -> None:
     array = create(dtype=dtype, fill_value=fill)
-    if dtype != "S3" and dtype != "V2":  # these have two spellings
+    if dtype != "S3" and dtype != "V2":  # fill values of these types have two valid forms
         assert document(array)["fill_value"] == written
     again = zarrlite.open_array(array.store)
     expected = np.array(array.fill_value, array.dtype)
@@ -432,7 +432,7 @@ def test_data_can_be_an_array_of_zarr_python(zarr: Any) -> None:
     ids=str,
 )
 def test_keywords_of_zarr_python_are_accepted(zarr: Any, tmp_path: Path, keyword: str, value: Any) -> None:
-    """zarrlite accepts a call that zarr-python accepts, and each reads the array of the other."""
+    """Both libraries accept the same call, and each can read the array that the other creates."""
     data = np.arange(1.0, 17.0).reshape(4, 4)
     arguments = {"data": data, "chunks": (2, 2), keyword: value}
     with warnings.catch_warnings():
@@ -547,7 +547,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"codecs": [ZSTD, LITTLE]},
             MetadataError,
-            f"new array#/codecs/1: bytes must not be here: {ORDER}",
+            f"new array#/codecs/1: bytes is not allowed in this position: {ORDER}",
         ),
         (
             {"filters": "zstd"},
@@ -780,7 +780,7 @@ def test_nodes_of_version_2_are_replaced_only_on_request() -> None:
 
 
 class Broken(MemoryStore):
-    """A store that takes documents but no chunks, and from which documents cannot be erased."""
+    """A store that accepts documents but not chunks, and from which documents cannot be erased."""
 
     def set(self, key: str, value: Any) -> None:
         if not key.endswith("zarr.json"):

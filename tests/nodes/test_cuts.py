@@ -25,7 +25,7 @@ PARTS: dict[str, Any] = {"storage_transformers": [ConcatParts([Part(""), Part(".
 
 
 def create(store: Store, path: str = "a", values: Any = OLD, version: int = 1, **more: Any) -> Any:
-    """Create an array of two chunks and part of a third; None creates it without values."""
+    """Create an array of two chunks and part of a third. If `values` is None, no chunks are stored."""
     more = {"compressors": None, "chunks": 3, "attributes": {"version": version}, **more}
     array = zarrlite.create_array(store, name=path, shape=8, dtype="u1", **more)
     if values is not None:
@@ -34,7 +34,7 @@ def create(store: Store, path: str = "a", values: Any = OLD, version: int = 1, *
 
 
 def tree(store: Store) -> None:
-    """Create a group of three arrays, one of which has keys without prefixes."""
+    """Create a hierarchy with three arrays, one of which has chunk keys without slashes."""
     zarrlite.create_group(store, attributes={"version": 1})
     create(store)
     create(store, "g/dots", **DOTS)
@@ -48,13 +48,13 @@ def consolidated(store: Store) -> None:
 
 
 def leftovers(store: Store, **more: Any) -> None:
-    """Leave the chunks of an array whose removal was interrupted."""
+    """Store the chunks of an array without its document, as if its removal had been interrupted."""
     create(store, **more)
     store.erase("a/zarr.json")
 
 
 def delete(store: Store, path: str) -> None:
-    """Remove a node that has a parent. `del` also removes members left by an interrupted removal."""
+    """Remove a node through the root group: `del` also removes members left by an interrupted removal."""
     with contextlib.suppress(NodeNotFoundError):
         del zarrlite.open_group(store, mode="r+")[path]
 
@@ -75,7 +75,8 @@ def resize(store: Store, shape: int) -> None:
 
 
 Operation = Callable[[Store], object]
-# initial state, and an operation that leaves each node old, absent, or new; running it again completes it
+# initial state, and an operation; after a cut, each node is old, absent, or new, and running the operation again
+# completes it
 CHANGES: dict[str, tuple[Operation, Operation]] = {
     "create": (lambda store: None, partial(create, overwrite=True, version=2, values=NEW)),
     "create deep below": (tree, partial(create, path="x/y/z", overwrite=True, version=2, values=NEW)),
@@ -118,7 +119,7 @@ def reference(prepare: Operation, operate: Operation) -> tuple[State, State]:
 
 
 def judge(old: State, new: State, operate: Operation, store: Store) -> None:
-    """Compare each node with the old and the new one, then complete the operation."""
+    """Check that each node is in its old or new state, or absent; then complete the operation."""
     found = look(store)
     for path, seen in found.items():
         if seen == old.get(path):
@@ -126,7 +127,7 @@ def judge(old: State, new: State, operate: Operation, store: Store) -> None:
         assert path in new, f"{path!r} is {seen}, not {old.get(path)}"
         after = new[path]
         assert seen.attributes == after.attributes, f"{path!r} is {seen}, neither {old.get(path)} nor {after}"
-        if after.values is not None:  # values are written after the document of a new array
+        if after.values is not None:  # an array's document is stored before its values
             allowed = [{value, 0} if path not in old or after != old[path] else {value} for value in after.values]
             assert len(seen.values) == len(allowed), f"{path!r} has {seen.values}"
             wrong = [value for value, choice in zip(seen.values, allowed, strict=True) if value not in choice]
@@ -152,7 +153,7 @@ def test_nodes_on_a_disk_are_old_or_new_or_absent_after_every_kill(name: str, tm
     assert run_on_disk(prepare, operate, partial(judge, old, new, operate), tmp_path)
 
 
-# Groups that are created where the removal of a group was interrupted: they have no members of that group.
+# A group created where the removal of a group was interrupted must not contain members of the old group.
 REMOVALS: dict[str, Operation] = {
     "delete": partial(delete, path="g"),
     "overwrite": lambda store: zarrlite.create_group(store, path="g", overwrite=True),
@@ -170,7 +171,7 @@ CREATIONS: dict[str, Callable[[Store], object]] = {
 
 
 def judge_created(creation: Operation, store: Store) -> None:
-    """Create a node where a group was removed, and look for nodes of that group."""
+    """Create a node where a group was removed, and check that no members of that group reappear."""
     if store.size("g/zarr.json") is not None:
         return
     before = look(store)
@@ -180,7 +181,7 @@ def judge_created(creation: Operation, store: Store) -> None:
     revived = [path for path in found if path.startswith("g/") and path not in ("g/h", "g/h/new")]
     assert not revived
     assert "__zarrlite.removal" not in " ".join(store.list())
-    zarrlite.open_group(store, mode="r+").create_group("other")  # changes above work as before
+    zarrlite.open_group(store, mode="r+").create_group("other")  # the group above can still be changed
 
 
 @pytest.mark.parametrize("prepare", [tree, consolidated])
@@ -196,7 +197,7 @@ def test_members_of_a_killed_removal_on_a_disk_never_reappear(creation: str, tmp
 
 
 def interrupted(store: Store) -> None:
-    """Leave a removal of the group `g` after its own document and that of `g/dots`."""
+    """Interrupt a removal of the group `g` after its own document and that of `g/dots` have been erased."""
     tree(store)
     removing = SortedStore(store.values, 3)  # type: ignore[attr-defined]
     with contextlib.suppress(Cut):
@@ -211,7 +212,7 @@ def test_a_removal_is_completed_under_a_consolidated_group(finish: Operation) ->
     consolidated(whole)
     store = SortedStore({})
     interrupted(store)
-    store.set("zarr.json", whole.values["zarr.json"])  # by another program
+    store.set("zarr.json", whole.values["zarr.json"])  # as if another program had stored it
     finish(store)
     assert [path for path in look(store) if path.startswith("g/")] == []
 
@@ -221,7 +222,7 @@ def test_completing_a_removal_keeps_nodes_that_another_program_created_since() -
     interrupted(store)
     other = SortedStore({})
     create(other)
-    for key in ("zarr.json", "c/0", "c/1", "c/2"):  # without documents of the groups above
+    for key in ("zarr.json", "c/0", "c/1", "c/2"):  # but no documents of the groups above
         store.set(f"g/h/x/{key}", other.values[f"a/{key}"])
     assert list(zarrlite.create_group(store, path="g")) == []
     assert [path for path in look(store) if path.startswith("g/")] == ["g/h/x"]
@@ -255,7 +256,7 @@ def test_a_damaged_list_of_removed_nodes_is_an_error_that_names_it(text: bytes) 
     )
 
 
-# Changes of the shape: the array remains, with all values that are inside both shapes.
+# Changes of the shape: the array continues to exist, with all values that are inside both shapes.
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {"chunks": {}, "dots": DOTS, "shards": {"shards": 6}}
@@ -263,7 +264,7 @@ shapes = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
 def judge_shrunk(store: Store) -> None:
-    """Check that the array has its old shape and values, or the new shape, and that no cut value reappears."""
+    """Check that the array has its old shape and values, or the new shape, and that no removed value reappears."""
     array = zarrlite.open_array(store, path="a", mode="r+")
     assert array[...].tolist() == OLD[: array.shape[0]]
     assert array.shape[0] in (2, 8)

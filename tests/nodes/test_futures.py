@@ -26,7 +26,7 @@ LIMIT = 60  # seconds; an operation that takes longer fails the test
 
 
 class Gate(MemoryStore):
-    """A store whose chunks wait until a gate is opened, and which counts how many requests wait at once."""
+    """A store in which requests for chunks wait until a gate is opened. It counts how many wait at the same time."""
 
     def __init__(self, concurrency: int) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ def test_an_exception_of_a_store_reaches_the_future() -> None:
 @pytest.mark.parametrize("concurrency", [2, 5, 12])
 def test_a_store_gets_no_more_requests_at_once_than_it_takes(concurrency: int) -> None:
     store, array = gated(concurrency)
-    futures = [array.read_async(slice(i, i + 3)) for i in range(17)]  # each of several chunks
+    futures = [array.read_async(slice(i, i + 3)) for i in range(17)]  # each read requests several chunks
     for _ in range(concurrency - 1):
         assert store.arrived.acquire(timeout=LIMIT)
     store.open.set()
@@ -147,7 +147,7 @@ async def test_futures_are_awaited() -> None:
     while not store.waiting:
         await asyncio.sleep(0.01)
     reads[9].cancel()
-    store.open.set()  # the loop runs while the reads wait
+    store.open.set()  # the event loop keeps running while the reads wait
     found = await asyncio.gather(*reads[:9])
     assert np.array_equal(found, DATA[:9])
     with pytest.raises(asyncio.CancelledError):
@@ -162,7 +162,7 @@ def test_a_finished_read_keeps_no_reference_to_its_result() -> None:
     alive = weakref.ref(result)
     del result
     end = zarrlite.create_array("memory://", data=DATA)
-    end.read_async().result(LIMIT)  # the thread has taken another job
+    end.read_async().result(LIMIT)  # so that the thread no longer holds the first job
     gc.collect()
     assert alive() is None
 

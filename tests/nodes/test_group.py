@@ -1,4 +1,4 @@
-"""Groups: mappings of names to members, which are found by listing the store and read lazily."""
+"""Groups: mappings from names to members, which are found by listing the store and read lazily."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_files_and_folders_without_a_document_are_ignored(tmp_path: Path) -> Non
     assert "notes" not in top
     assert "file" not in top
     assert "odd" not in top
-    with pytest.raises(NodeNotFoundError, match="it is Zarr v2, not a member"):
+    with pytest.raises(NodeNotFoundError, match="there is only a Zarr v2 node, which is not a member"):
         top["v2"]
 
 

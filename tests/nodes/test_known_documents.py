@@ -23,7 +23,7 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
 def group(nested: Any, own: Any = None, copies: bool = False) -> str:
-    """Return a group whose own attributes, if any, follow those of something inside it."""
+    """Return the document of a group whose own attributes, if any, follow those of an object inside it."""
     inside: Any = {"must_understand": False, "of": {"attributes": nested}}
     name = "extra"
     if copies:
@@ -33,18 +33,18 @@ def group(nested: Any, own: Any = None, copies: bool = False) -> str:
 
 
 def with_ignored_codec(nested: Any, own: Any) -> str:
-    """Return an array with a codec that may be ignored, whose configuration has attributes."""
+    """Return the document of an array; its last codec may be ignored, and has attributes in its configuration."""
     codec = {"name": "x", "must_understand": False, "configuration": {"attributes": nested}}
     return json.dumps({**ARRAY, "codecs": [*ARRAY["codecs"], codec], "attributes": own})
 
 
 def escaped(attributes: Any) -> str:
-    """Return an array whose member `attributes` is written with an escape."""
+    """Return the document of an array; the name of its member `attributes` is written with an escape."""
     return json.dumps({**ARRAY, "attributes": attributes}).replace('"attributes"', r'"\u0061ttributes"')
 
 
 def opened(text: str) -> Any:
-    """Return everything that a reader finds in a document."""
+    """Return everything that a reader gets from a document."""
     root = zarrlite.open(MemoryStore({"zarr.json": text.encode()}), mode="r")
     members = (
         [(name, dict(member.attrs)) for name, member in root.members()] if isinstance(root, zarrlite.Group) else []

@@ -1,4 +1,4 @@
-"""Missing values are refused by arrays of text, where numpy would store them as "None" or "nan"."""
+"""Text arrays refuse missing values, which numpy would convert to the text "None" or "nan"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hierarchies of other writers: NaN in attributes, reserved names, members that cannot be opened."""
+"""Hierarchies written by other programs: NaN in attributes, reserved names, members that cannot be opened."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ XARRAY = "__xarray_dataarray_variable__"
 
 
 def documents(**nodes: Any) -> dict[str, bytes]:
-    """Return a hierarchy: the documents of the members of a root group, each as JSON or as bytes."""
+    """Return a hierarchy whose root group has the given members. Their documents are passed as JSON or as bytes."""
     found = {"zarr.json": json.dumps(GROUP).encode()}
     for path, content in nodes.items():
         found[f"{path}/zarr.json"] = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -197,12 +197,12 @@ BAD: dict[str, Any] = {
 
 @pytest.fixture(params=BAD.values(), ids=list(BAD))
 def mixed(request: pytest.FixtureRequest) -> dict[str, bytes]:
-    """A group with members on both sides of a bad one, one of which contains another bad one."""
+    """A group with a bad member between good ones; one of the good ones is a group with another bad member."""
     return documents(a=ARRAY, bad=request.param, g=GROUP, **{"g/b": ARRAY, "g/worse": request.param}, z=GROUP)
 
 
 def named(caught: list[warnings.WarningMessage]) -> list[str]:
-    """Return the paths that warnings name."""
+    """Return the paths that warnings mention."""
     return [str(warning.message).split("'")[1] for warning in caught]
 
 
@@ -281,7 +281,7 @@ def test_a_copy_is_refused_if_a_chunk_is_a_link_out_of_the_store(tmp_path: Path)
         zarrlite.copy(array, {})
 
 
-# documents of GDAL 3.10, zarrita.js 0.7 and zarr-python 3
+# documents written by GDAL 3.10 and zarrita.js 0.7
 
 GDAL = {**ARRAY, "fill_value": None, "dimension_names": ["X"], "attributes": {}}
 del GDAL["codecs"]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The planted faults of operations on nodes: the list matches the code, and the tests find one of the faults.
+"""Planted faults in operations on nodes: each fault in the list matches the code, and the tests catch one of them.
 
 `python -m tests.nodes.planted` plants them all.
 """

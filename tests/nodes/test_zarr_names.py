@@ -226,7 +226,7 @@ def test_data_types_equal_those_of_zarr_python(zarr: Any, name: str, arguments: 
     ours, theirs = getattr(dtype, name)(**arguments), getattr(zarr.dtype, name)(**arguments)
     assert dtype.parse_dtype(ours) is ours
     assert type(dtype.parse_dtype(ours.to_json())) is type(ours)
-    if name != "VariableLengthBytes":  # its dtype is that of Python objects
+    if name != "VariableLengthBytes":  # its numpy dtype is `object`
         assert type(dtype.parse_dtype(ours.to_native_dtype())) is type(ours)
     if name not in ("VariableLengthBytes", "VariableLengthUTF8"):
         assert ours.to_native_dtype() == theirs.to_native_dtype()
@@ -249,9 +249,9 @@ def test_a_structured_data_type_has_fields() -> None:
 
 
 def test_a_data_type_refuses_other_dtypes_and_invalid_scalars() -> None:
-    with pytest.raises(ArgumentError, match=r"^dtype must be one of Int8, not 'f4', which is Float32\(float32\)$"):
+    with pytest.raises(ArgumentError, match=r"^dtype must correspond to Int8, not 'f4', which is Float32\(float32\)$"):
         dtype.Int8.from_native_dtype("f4")
-    with pytest.raises(ArgumentError, match=r"^300 does not fit int8: "):
+    with pytest.raises(ArgumentError, match=r"^300 cannot be converted to int8: "):
         dtype.Int8().to_json_scalar(300)
     with pytest.raises(errors.MetadataError):
         dtype.Int8().from_json_scalar("x")

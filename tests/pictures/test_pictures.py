@@ -1,4 +1,4 @@
-"""Pictures: well-formed, bounded, harmless, and drawn without reading the store."""
+"""Pictures are well-formed, bounded in size and harmless, and are drawn without reading the store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parse(markup: str) -> ElementTree.Element:
 
 
 def harmless(root: ElementTree.Element) -> bool:
-    """Whether all elements are those of pictures and tables, without attributes that run code or load anything."""
+    """Whether all elements belong to pictures and tables, and no attribute runs code or loads anything."""
     names = {element.tag.replace(SVG, "") for element in root.iter()}
     attributes = {name for element in root.iter() for name in element.attrib}
     return names <= KNOWN and not any(name.startswith("on") or "href" in name for name in attributes)

@@ -26,7 +26,7 @@ except ImportError:
 
 
 class CountingStore(zarrlite.MemoryStore):
-    """A store that notes the key and the ranges of each request."""
+    """A store that records the key and the ranges of each request."""
 
     def __init__(self, values: Any = None) -> None:
         self.requests: list[tuple[str, list[tuple[int, int | None]]]] = []
@@ -68,7 +68,7 @@ def shards(
 
 @st.composite
 def parts(draw: Any, shape: tuple[int, ...]) -> Any:
-    """Generate an index of at least one element: slices, integers, index arrays."""
+    """Generate an index that selects at least one element, with slices, integers and index arrays."""
     items: list[Any] = []
     for n in shape:
         kind = draw(st.sampled_from(["all", "slice", "integer", "points"]))

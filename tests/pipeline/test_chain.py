@@ -30,10 +30,10 @@ NO_SERIALIZER = (
         ([Gzip()], "", "missing", NO_SERIALIZER),
         ([Transpose((0,))], "", "missing", NO_SERIALIZER),
         ([Transpose((0,)), Ignored({"name": "x"}), Gzip()], "", "missing", NO_SERIALIZER),
-        ([Bytes(), Bytes()], "/1", "conflict", f"bytes must not be here: {ORDER}"),
-        ([Bytes(), Transpose((0,))], "/1", "conflict", f"transpose must not be here: {ORDER}"),
-        ([Gzip(), Bytes()], "/1", "conflict", f"bytes must not be here: {ORDER}"),
-        ([Bytes(), Gzip(), Transpose((0,))], "/2", "conflict", f"transpose must not be here: {ORDER}"),
+        ([Bytes(), Bytes()], "/1", "conflict", f"bytes is not allowed in this position: {ORDER}"),
+        ([Bytes(), Transpose((0,))], "/1", "conflict", f"transpose is not allowed in this position: {ORDER}"),
+        ([Gzip(), Bytes()], "/1", "conflict", f"bytes is not allowed in this position: {ORDER}"),
+        ([Bytes(), Gzip(), Transpose((0,))], "/2", "conflict", f"transpose is not allowed in this position: {ORDER}"),
     ],
 )
 def test_a_chain_in_the_wrong_order_is_refused(chain: list[Any], pointer: str, kind: str, message: str) -> None:
@@ -48,7 +48,7 @@ def test_a_codec_of_no_known_kind_is_refused() -> None:
     class Odd(zarrlite.codecs.Codec):
         name = "odd"
 
-    with pytest.raises(MetadataError, match=r"^zarr.json#/0: odd must not be here: "):
+    with pytest.raises(MetadataError, match=r"^zarr.json#/0: odd is not allowed in this position: "):
         check_chain([Odd(), Bytes()])
 
 

@@ -1,4 +1,4 @@
-"""Undoing codecs: bounds on what they produce, and errors that name them."""
+"""Undoing codecs: bounds on the size of their output, and errors that name the codec."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_codec_that_produces_more_than_its_limit_is_refused(limit: Limit, fits
         return
     with pytest.raises(TruncatedError) as caught:
         decode_bytes(b"ab", [(Doubling(), limit)])
-    assert str(caught.value) == f"codec doubling: decodes to 4 bytes, at most {limit.of(2)} fit here"
+    assert str(caught.value) == f"codec doubling: decodes to 4 bytes, but at most {limit.of(2)} are allowed"
 
 
 def test_a_limit_is_the_larger_of_a_fixed_and_a_proportional_one() -> None:
@@ -86,5 +86,5 @@ def test_a_budget_limits_the_total_size_of_several_values() -> None:
     budget.spend(4)
     budget.spend(6)
     budget.spend(0)
-    with pytest.raises(TruncatedError, match=r"^decodes to more than the 10 bytes that fit here$"):
+    with pytest.raises(TruncatedError, match=r"^decodes to more than the 10 bytes that are allowed$"):
         budget.spend(1)

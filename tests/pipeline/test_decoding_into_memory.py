@@ -28,7 +28,7 @@ CHAINS: dict[str, list[Any]] = {
     "padded, then compressed": [Bytes(), Pad("start", 8), Zstd(1)],
     "compressed, then padded": [Bytes(), Zstd(1), Pad("end", 8)],
 }
-SHAPES = {"tiny": (40, 120), "small": (90, 200), "large": (200, 256), "rows of the array": (50, 1000)}  # chunks
+SHAPES = {"tiny": (40, 120), "small": (90, 200), "large": (200, 256), "rows of the array": (50, 1000)}  # chunk shapes
 DTYPES = ["<u2", ">i4", "?", "<c8", "<M8[s]"]
 ARRAY = (230, 1000)
 
@@ -61,7 +61,7 @@ def test_chunks_of_every_size_are_read_back(chain: str, shape: str, dtype: str, 
         for index in (..., (slice(7, 220), slice(3, 990)), (slice(None, None, -3), 5), (229, 999)):
             found = array[index]
             np.testing.assert_array_equal(found, expected[index])
-            again = array[index]  # the first result does not share memory with later ones
+            again = array[index]  # must not overwrite the memory of the first result
             np.testing.assert_array_equal(found, again)
         assert array[...].dtype == array.dtype
 

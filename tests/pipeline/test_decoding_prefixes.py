@@ -65,7 +65,7 @@ def test_parts_of_a_large_chunk_are_read_as_numpy_does(index: Any) -> None:
 def test_a_verified_chunk_is_decoded_no_further_than_needed() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     assert DATA.nbytes >= PREFIX_BYTES
-    put(store, FRAME[: len(FRAME) // 2])  # the checksum is that of the half
+    put(store, FRAME[: len(FRAME) // 2])  # with a correct checksum of this half
     assert array[0, 0] == DATA[0, 0]
     with pytest.raises(DataError, match="the zstd frame ends too early") as caught:
         array[511, 511]
@@ -92,7 +92,7 @@ def test_a_frame_of_the_wrong_content_size_is_refused() -> None:
 def test_bytes_after_the_frame_are_refused_if_its_end_is_read() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     put(store, FRAME + FRAME)
-    with pytest.raises(TruncatedError, match="decompresses to more than the 524288 bytes that fit here"):
+    with pytest.raises(TruncatedError, match="decompresses to more than the 524288 bytes that are allowed"):
         array[511, 511]
     put(store, FRAME + b"garbage")
     with pytest.raises(DataError, match="c/0/0"):

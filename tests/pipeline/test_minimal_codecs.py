@@ -23,7 +23,7 @@ from zarrlite.selections.selection import everything
 
 @dataclass(frozen=True)
 class Negated(ArrayArrayCodec):
-    """Bitwise not."""
+    """A codec that inverts all bits."""
 
     name = "test.negated"
 
@@ -36,7 +36,7 @@ class Negated(ArrayArrayCodec):
 
 @dataclass(frozen=True)
 class Text(ArrayBytesCodec):
-    """Numbers as decimal text."""
+    """A codec that stores numbers as decimal text."""
 
     name = "test.text"
 
@@ -77,7 +77,7 @@ def test_exceptions_of_decoding_become_data_errors() -> None:
     bound = Pipeline([Text()], ArraySpec((2, 2), from_dtype("i4"), 0))
     for data, message in (
         (b"1 2 3 x", "codec test.text: cannot be decoded: invalid literal for int() with base 10: 'x'"),
-        (b"1 2 3", "codec test.text: decodes to shape (3,), the chunk has (2, 2)"),
+        (b"1 2 3", "codec test.text: decodes to shape (3,), but the chunk has (2, 2)"),
     ):
         with pytest.raises(DataError) as caught:
             bound.take(data, everything((2, 2)))

@@ -19,7 +19,7 @@ def test_a_partial_write_keeps_the_bytes_of_other_inner_chunks() -> None:
     array = make((4, 4), (4, 4), [shards((2, 2), (Bytes(), Crc32c()))])
     shard = bytearray(array.store.get("c/0/0"))
     garbage = b"garbage!"
-    shard[8:16] = garbage  # inner chunk (0, 1), whose checksum is wrong now
+    shard[8:16] = garbage  # damages inner chunk (0, 1): its checksum is now wrong
     array.store.set("c/0/0", shard)
     array[2:, :2] = 0  # the whole inner chunk (1, 0)
     array[0, 0] = 99  # a part of the inner chunk (0, 0)
@@ -91,5 +91,5 @@ def test_a_chunk_that_is_overwritten_completely_is_not_read(tally: Tally) -> Non
     assert (tally.decoded, array.store.requests) == ([], [])
     array[0, 0] = 1
     assert tally.decoded == [16]
-    array[4] = 4  # at the edge: another handle may have enlarged the array meanwhile
+    array[4] = 4  # reads the edge chunk, because another handle may have enlarged the array
     assert tally.decoded == [16, 16]

@@ -1,4 +1,4 @@
-"""Chains of any codecs: partial reads and writes have the semantics of numpy."""
+"""Partial reads and writes through chains of any codecs have the semantics of numpy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def chains(draw: Any, shape: tuple[int, ...], dtype: Any, depth: int = 0) -> tup
 
 @st.composite
 def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
-    """Generate an array of two values, one of them zero."""
+    """Generate an array of a few distinct values, one of which is zero or empty."""
     size = math.prod(shape)
     if dtype in ("string", "bytes"):
         texts = draw(st.lists(st.sampled_from(["", "fill", "é", "longer text"]), min_size=size, max_size=size))
@@ -227,7 +227,7 @@ def test_a_shard_may_have_any_amount_of_unused_space(tmp_path: Path) -> None:
 
 def test_a_value_longer_than_any_chunk_is_refused_without_reading_it(tmp_path: Path) -> None:
     for codecs, message in (
-        ([Bytes()], "has 1099511627776 bytes, a chunk of shape (4,) has 4"),
+        ([Bytes()], "has 1099511627776 bytes, but a chunk of shape (4,) has 4"),
         ([Bytes(), Zstd(), Crc32c()], "has more than 65545 bytes, the limit for this chunk"),
     ):
         array = zarrlite.create_array(tmp_path, data=np.arange(4, dtype="u1"), codecs=codecs, overwrite=True)

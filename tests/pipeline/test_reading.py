@@ -1,4 +1,4 @@
-"""Readings: requests for framed values whose stored size is known or unknown."""
+"""Reading framed values whose stored size is known or unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from zarrlite.selections.selection import Selection, everything
 
 
 class OfUnknownSize(Source):
-    """A value whose size is not known before it is read; counts its reads."""
+    """A value whose size is not known before it is read. Counts how often it is read."""
 
     def __init__(self, value: Buffer | None) -> None:
         self.value = value
@@ -32,7 +32,7 @@ class OfUnknownSize(Source):
 
 
 def reading(handle: Any, ranges: list[ByteRange]) -> Reading[list[Any]]:
-    """Request ranges of one value, all at once."""
+    """Request all ranges of one value in a single step."""
     found = yield [(handle, byte_range, None) for byte_range in ranges], None
     return [None if part is None else bytes(part) for part in found]
 
@@ -80,5 +80,5 @@ def test_a_missing_value_reads_as_missing_through_a_frame(kind: Any) -> None:
 @pytest.mark.parametrize("selection", [everything((2, 2)), Selection.box((0, 0), (1, 1))], ids=["all", "one element"])
 def test_elements_of_a_chunk_in_memory_of_wrong_size_are_refused(size: int, selection: Selection) -> None:
     pipeline = Pipeline([Bytes()], ArraySpec((2, 2), from_dtype("i4"), 0))
-    with pytest.raises(TruncatedError, match=rf"^codec bytes: has {size} bytes, a chunk of shape \(2, 2\) has 16$"):
+    with pytest.raises(TruncatedError, match=rf"^codec bytes: has {size} bytes, but a chunk of shape \(2, 2\) has 16$"):
         pipeline.take(bytes(size), selection)

@@ -17,7 +17,7 @@ from zarrlite.selections.indexing import basic
 from zarrlite.stores.base import StoredValue
 
 INDEX = 4 * 16 + 4
-# the chain of chunks of shape (4, 4), the selection, and the ranges of each request
+# name, codecs of chunks of shape (4, 4), selection, and the byte ranges of each request
 REQUESTS: list[tuple[str, list[Any], Any, list[list[tuple[int, int | None]]]]] = [
     ("a whole chunk", [Bytes()], np.s_[:], [[(0, 16)]]),
     ("one element", [Bytes()], np.s_[1, 2], [[(6, 7)]]),

@@ -1,9 +1,10 @@
 """`python -m tests.reliability [NAME ...]`: run trials and print the results.
 
-Without names every kind of trial runs. Options: `--full` runs all trials instead of a sample, `--trials N` sets their
-number, `--seed N` selects others, `--only TEXT` selects scenes, or bombs, whose names contain the text, and
-`--replay TEXT` repeats the trial that a failure names. `--planted [TEXT ...]` plants faults in a copy of the package
-and reports which ones are caught. The exit code is 1 if a trial fails or a fault is not caught.
+Without names, every kind of trial runs. Options: `--full` runs all trials instead of a sample, `--trials N` sets the
+size of the sample, `--seed N` selects another sample, `--only TEXT` selects the scenes or bombs whose names contain the
+text, and `--replay TEXT` repeats a trial, with the text that is printed when it fails. `--planted [TEXT ...]` plants
+faults in a copy of the package and reports which ones are caught. The exit code is 1 if a trial fails or a fault is not
+caught.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
 class TooMuchWork(BaseException):
-    """More bytecodes than the bomb's size justifies. It is not an Exception, so that no handler catches it."""
+    """Too many bytecodes were executed for the size of the bomb. Not an Exception, so that no handler catches it."""
 
 
 class Bomb(NamedTuple):
@@ -104,14 +104,14 @@ def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
 
 
 def draft_shard(count: int) -> dict[str, bytes]:
-    """Return a shard of the transformer that has no chunks."""
+    """Return an array of the draft's `sharding` transformer with one shard, all of whose chunks are absent."""
     transformer = {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [count]}}
     document = array([BYTES], (count,), (1,), storage_transformers=[transformer])
     return {"zarr.json": document, "c/0": b"\xff" * 16 * count}
 
 
 def chain_of_groups(depth: int) -> dict[str, bytes]:
-    """Return a root with consolidated metadata of nested groups."""
+    """Return a root group with consolidated metadata of nested groups."""
     paths = ["/".join(["g"] * n) for n in range(1, depth + 1)]
     inline = {"kind": "inline", "must_understand": False, "metadata": dict.fromkeys(paths, GROUP)}
     return {"zarr.json": json.dumps({**GROUP, "consolidated_metadata": inline}).encode()}
@@ -147,7 +147,7 @@ def vlen_claim(count: int, size: int) -> bytes:
 
 
 def one_place(count: int) -> bytes:
-    """Return a shard whose inner chunks are all stored at one place."""
+    """Return a shard whose index entries all point to the same bytes."""
     return b"\1\0" + struct.pack("<QQ", 0, 2) * count
 
 
@@ -171,13 +171,13 @@ def v2_array(compressor: Json, shape: Json = (8,), chunks: Json = None, filters:
 
 
 def numcodecs(name: str, value: bytes, data_type: str = "uint16", **configuration: Json) -> dict[str, bytes]:
-    """Return an array with a codec of numcodecs, and its chunk."""
+    """Return an array with a codec from numcodecs, and its chunk."""
     codec = {"name": f"numcodecs.{name}", "configuration": configuration}
     return {"zarr.json": array([BYTES, codec], data_type=data_type), "c/0": value}
 
 
 def v2_groups(count: int) -> dict[str, bytes]:
-    """Return Zarr v2 groups in each other, with consolidated metadata."""
+    """Return nested Zarr v2 groups with consolidated metadata."""
     documents = {"/".join(["g"] * n + [".zgroup"]): {"zarr_format": 2} for n in range(count)}
     consolidated = {"zarr_consolidated_format": 1, "metadata": documents}
     return {".zgroup": b'{"zarr_format": 2}', ".zmetadata": json.dumps(consolidated).encode()}
@@ -203,7 +203,7 @@ def zipped(entries: dict[str, bytes], method: int) -> bytes:
 
 
 def dataset(arrays: int, dimensions: int) -> dict[str, bytes]:
-    """Return a group as xarray sees it: arrays whose attributes name more dimensions than they have."""
+    """Return a dataset for xarray: a group of arrays whose attributes name more dimensions than the arrays have."""
     names = {"_ARRAY_DIMENSIONS": [f"d{i}" for i in range(dimensions)], "coordinates": " ".join("abc" * dimensions)}
     documents = {f"a{i}/zarr.json": array([BYTES], attributes=names) for i in range(arrays)}
     return {"zarr.json": json.dumps(GROUP).encode(), **documents}
@@ -433,7 +433,7 @@ def _cached_elements(store: MemoryStore) -> None:
 def _xarray(store: MemoryStore) -> None:
     import xarray as xr
 
-    with contextlib.suppress(ValueError):  # xarray's own refusal
+    with contextlib.suppress(ValueError):  # xarray itself may refuse the dataset
         xr.open_dataset(zarrlite.open_group(store, mode="r"), engine="zarrlite")
 
 
@@ -518,7 +518,7 @@ def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) 
 
 
 def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
-    """Run an action in a forked child with limits. Return its outcome, its growth in bytes, and its bytecodes."""
+    """Run an action in a limited forked child. Return its outcome, its growth in bytes, and its number of bytecodes."""
     for registry in REGISTRIES.values():
         registry.classes()  # loaded before the fork, so that the library's own code does not count
     status, answer = run_child(lambda: json.dumps(_measure(action, most_work)).encode())

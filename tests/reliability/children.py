@@ -18,7 +18,7 @@ KILLED = 99  # exit code of a child that was killed by a hook
 
 
 class Stage:
-    """A scene on disk: its old and new states, and a prepared directory to copy for each trial."""
+    """A `Scene` on disk: its old and new states, and a prepared directory to copy for each trial."""
 
     def __init__(self, scene: Scene, folder: str) -> None:
         self.scene = scene
@@ -50,7 +50,7 @@ class Stage:
         shutil.rmtree(path)
 
     def look(self, path: str) -> State:
-        """Look at a copy of a directory, through a store of its own: looking may write."""
+        """Examine a copy of a directory through a separate store, because `Scene.look` may write."""
         copy = self._path()
         shutil.copytree(path, copy)
         state = self.scene.look(LocalStore(copy))
@@ -60,18 +60,18 @@ class Stage:
 
 @contextlib.contextmanager
 def staged(scene: Scene) -> Iterator[Stage]:
-    """Prepare a scene in a temporary directory."""
+    """Prepare a `Scene` in a temporary directory."""
     with tempfile.TemporaryDirectory() as folder:
         yield Stage(scene, folder)
 
 
 def run_child(work: Callable[[], Any]) -> tuple[int, bytes]:
-    """Run a function in a forked child. Returns its exit code, and the bytes that it returned, or its traceback."""
+    """Run a function in a forked child. Returns the exit code, and the bytes that `work` returns or its traceback."""
     receive, send = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(receive)
-        gc.freeze()  # a collection here would copy all memory of the parent
+        gc.freeze()  # a garbage collection in the child would copy all memory of the parent
         run_and_exit(work, send)
     os.close(send)
     with open(receive, "rb") as file:
@@ -80,8 +80,8 @@ def run_child(work: Callable[[], Any]) -> tuple[int, bytes]:
 
 
 def run_and_exit(work: Callable[[], Any], send: int) -> NoReturn:
-    """Run a function in this process, send the bytes that it returns, or its traceback, and exit."""
-    code, write = 1, os.write  # before `work` installs hooks
+    """Run a function in this process, send the bytes that it returns (or its traceback), and exit."""
+    code, write = 1, os.write  # the original function, because `work` may install hooks
     try:
         output = work() or b""
         code = 0

@@ -2,11 +2,11 @@
 
 Rules
 - An operation runs in a forked child under one condition. It ends with an error of the library, or succeeds.
-- A fresh reader, free of the condition, finds every chunk and document old or new. No temporary file is left and, in
-  the child, no descriptor.
+- A new reader, outside of the condition, finds every chunk and document in its old or new version. No temporary file is
+  left and, in the child, no open descriptor.
 - Once the condition has ended, the operation can be repeated and leads to the new state.
 - Full disks are tmpfs mounts, which need root. Read-only directories affect only ordinary users, so root becomes an
-  ordinary user in the child. A condition that cannot be created is noted, and its trials are skipped.
+  ordinary user in the child. If a condition cannot be created, the report notes that, and its trials are skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SAMPLE = 180  # trials
 PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
 DISK = 4 * 2**20  # bytes; size of the full disk
 NOBODY = 65534  # id of an ordinary user
-Trial = tuple[str, str, int]  # condition, scene, amount
+Trial = tuple[str, str, int]  # condition, name of a `Scene`, amount
 
 # condition -> amounts to try
 AMOUNTS: dict[str, list[int]] = {
@@ -162,7 +162,7 @@ def _measure(action: Callable[[], object], limit: Callable[[], object]) -> tuple
     try:
         action()
         outcome, description = "done", "success"
-    except (ZarrliteError, RuntimeError) as error:  # the command line reports errors by its exit code
+    except (ZarrliteError, RuntimeError) as error:  # `run_command` raises RuntimeError for an exit code
         outcome, description = "refused", f"{type(error).__name__}: {error}"
         if isinstance(error, RuntimeError) and "defect of zarrlite" in str(error):
             outcome = "foreign"
@@ -204,8 +204,8 @@ def _file_size(root: str, largest: int) -> Iterator[Callable[[], object]]:
 @contextlib.contextmanager
 def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
     def limit() -> None:
-        opened = {int(name) for name in os.listdir("/proc/self/fd")}
-        free = [number for number in range(max(opened) + 1 + more) if number not in opened]  # the listing's too
+        opened = {int(name) for name in os.listdir("/proc/self/fd")}  # including the descriptor of the listing
+        free = [number for number in range(max(opened) + 1 + more) if number not in opened]
         free.append(max(opened))
         resource.setrlimit(resource.RLIMIT_NOFILE, (sorted(free)[more], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
@@ -214,7 +214,7 @@ def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
 
 @contextlib.contextmanager
 def _read_only(root: str, mode: int, only: str = "") -> Iterator[Callable[[], object]]:
-    """Remove permissions from directories, or from those of one name. The child owns them but is not root."""
+    """Restrict the permissions of all directories, or of those with one name. The child owns them but is not root."""
     for directory, _, names in os.walk(root, topdown=False):
         for name in names:
             _give(os.path.join(directory, name))

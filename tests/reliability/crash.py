@@ -1,7 +1,7 @@
 """Crashes: an operation is killed at one of its file-system calls, and a new store examines the result.
 
 Rules
-- A forked child performs the operation and exits, without any cleanup, before a call, after it, or halfway through a
+- A forked child performs the operation and exits, without any cleanup, before or after a call, or halfway through a
   write. Every call that changes the file system is such a point. When the child ends, its locks and descriptors are
   released.
 - The state must be acceptable (`scenes.judge`), and the operation must work when it is run again. Afterwards no lock
@@ -27,11 +27,11 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 600  # trials
-MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # names of what another writer would wait for, or act on
+MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # files that make another writer wait or act
 
 
 class Point(NamedTuple):
-    """A moment of an operation."""
+    """A moment of an operation at which it is killed."""
 
     when: str
     call: int  # counted from 0
@@ -42,7 +42,7 @@ class Point(NamedTuple):
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Kill the operations of all scenes, at all points or at a sample."""
+    """Kill the operations of all `SCENES`, at all points or at a sample of them."""
     figures = Figures("crash", seed)
     for scene in SCENES.values():
         run_scene(scene, None if trials is None else max(1, trials // len(SCENES)), seed, figures)
@@ -50,7 +50,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
-    """Kill the operation of one scene."""
+    """Kill the operation of one `Scene`."""
     figures = figures or Figures("crash", seed)
     with staged(scene) as stage:
         points = [point for backwards in (False, True) for point in _points(stage, backwards)]

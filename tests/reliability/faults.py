@@ -2,9 +2,9 @@
 
 Rules
 - The store has `get`, `set`, `erase` and `list`, like a user's store. A trial counts the requests of an operation and
-  makes one fail: refused before it is carried out, carried out with the answer lost, or answered with fewer bytes. The
-  last applies only to requests that state the number of bytes: a whole value that is cut short is indistinguishable
-  from a shorter value.
+  makes one fail: it is refused before it is carried out, or carried out although the answer is lost, or answered with
+  too few bytes. The last applies only to requests that state the number of bytes, because a whole value that is cut
+  short is indistinguishable from a shorter value.
 - The operation ends with an error of the library, even if the store raised another one, or succeeds. Afterwards every
   chunk and document is the old or the new one.
 - Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
@@ -31,11 +31,11 @@ FAULTS = {
     "short": {"get a part"},
 }
 LASTING = ["once", "from then on"]
-Trial = tuple[str, int, str, str]  # scene, number of the request, fault, duration
+Trial = tuple[str, int, str, str]  # name of a `Scene`, number of the request, fault, duration
 
 
 class FaultyStore(Store):
-    """A user's store, in memory, in which one request fails, or all from that one on."""
+    """A user's store, in memory, in which one request fails, or all requests from that one on."""
 
     limits = Limits(concurrency=1)  # sends requests in a fixed order, so that their numbers are meaningful
 
@@ -45,7 +45,7 @@ class FaultyStore(Store):
         self.failing: tuple[int, str, str] | None = None  # number of the request, fault, duration
 
     def fails(self, operation: str) -> str | None:
-        """Return the fault of a request. Returns None if it is served."""
+        """Return the fault of a request. Returns None if the request succeeds."""
         self.requests.append(operation)
         if self.failing is None:
             return None
@@ -82,7 +82,7 @@ class FaultyStore(Store):
 
 
 def _length(byte_range: ByteRange) -> int | None:
-    """Return the bytes of a range of a value that is long enough. Returns None if it ends where the value does."""
+    """Return the number of bytes that a range requests. Returns None if that depends on the size of the value."""
     start, stop = byte_range
     if stop is None:
         return -start if start < 0 else None
@@ -90,7 +90,7 @@ def _length(byte_range: ByteRange) -> int | None:
 
 
 def trials_of(scene: Scene) -> Iterator[Trial]:
-    """Yield all trials of a scene: each request with each fault that it can have."""
+    """Yield all trials of a `Scene`: each request with each fault that it can have."""
     store = FaultyStore()
     scene.prepare(store)
     store.requests.clear()
@@ -103,7 +103,7 @@ def trials_of(scene: Scene) -> Iterator[Trial]:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Make requests of all scenes fail: all requests, or a sample."""
+    """Make the requests of all `SCENES` fail: each request, or a sample."""
     figures = Figures("faults", seed)
     scenes = [scene for scene in SCENES.values() if not scene.local]
     for scene in scenes:
@@ -112,7 +112,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
-    """Make requests of one scene fail."""
+    """Make the requests of one `Scene` fail."""
     figures = figures or Figures("faults", seed)
     chosen = list(trials_of(scene))
     if trials is not None:

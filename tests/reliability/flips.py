@@ -2,12 +2,13 @@
 
 Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
-  library. A read that succeeds must return the original values wherever checksums cover the whole chunk.
+  library's own. A read that succeeds must return the original values wherever checksums cover the whole chunk.
 - If reading fails, fsck reports a problem. If fsck reports a problem, reading everything never returns wrong values.
   Correct values are possible, because readers do not touch headers and entries of chunks outside the array. Reading a
   part can return wrong values only without a checksum, if the damage that fsck reports is elsewhere.
-- A chunk whose objects are all missing is the fill value. A chunk that lacks some of them is an error.
-- Documents are damaged too: the array then reads differently or not at all, but never raises a foreign exception.
+- A chunk whose objects are all missing reads as the fill value. A chunk that lacks some of its objects is an error.
+- Documents are damaged too: reading the array then returns other values or fails, but never with an exception that is
+  not the library's own.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Damage = tuple[str, str, str, int]  # kind of array, key, kind of damage, positi
 
 
 def damages(kind: str, store: Store) -> Iterator[Damage]:
-    """Yield all damage: one bit in each byte of documents, every bit of other objects, and every length."""
+    """Yield all damage: missing, extended and truncated objects, and flipped bits (one per byte of a document)."""
     for key in store.list():
         size = store.size(key) or 0
         yield kind, key, "missing", 0
@@ -130,7 +131,7 @@ def judge(damage: Damage, original: Any, store: MemoryStore) -> tuple[str, bool,
         if isinstance(result, Exception) and not isinstance(result, ZarrliteError):
             return "foreign", False, f"{name}: {type(result).__name__}: {result}"
     failing = [name for name, result in found.items() if isinstance(result, Exception)]
-    if isinstance(problems, Exception):  # a store without a node
+    if isinstance(problems, Exception):  # the store contains no node
         return "refused by fsck", bool(failing), f"fsck: {problems}; but all reads succeed"
     if failing and not problems:
         return "unknown to fsck", False, f"{failing[0]}: {found[failing[0]]}; but fsck reports nothing"

@@ -1,14 +1,14 @@
 """Interrupts: Ctrl-C in the middle of an operation, after which the process continues.
 
 Rules
-- There are two ways: a signal that is pending when a chosen bytecode is run that checks for signals (a call of a C
-  function, the start of a function, the end of a loop); and signals (SIGINT) from another process at a random time.
-- Half of the bytecodes are chosen around calls that change files. The other half are chosen by source location first,
-  so that code that runs once counts as much as a loop.
-- Afterwards, while the interrupted process lives: no lock is held (checked by another process), no additional
+- There are two kinds of interrupts: a signal that is pending when a chosen bytecode checks for signals (a call of a C
+  function, the start of a function, the end of a loop), and a SIGINT from another process at a random time.
+- Half of the bytecodes are chosen from those around calls that change files. For the others, the source location is
+  chosen first, so that code that runs once is as likely to be interrupted as a loop.
+- Afterwards, while the interrupted process is still alive, no lock is held (checked by another process), no additional
   descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation works
-  again, on another thread of that process, and leads to the new state.
-- An operation that ends before the interrupt, or without reporting it, has led to the new state.
+  again, in another thread of that process, and leads to the new state.
+- If an operation ends before the interrupt, or without reporting it, it has led to the new state.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from zarrlite import LocalStore
 SAMPLE = 450  # trials
 FULL = 100  # trials per scene of a full run
 SIGNALS = 0.3  # share of the trials that send a signal
-BEFORE, AFTER = 5, 25  # moments around a call that changes files
-PATIENCE = 120.0  # seconds until an operation that takes milliseconds counts as blocked
+BEFORE, AFTER = 5, 25  # number of moments before and after a call that changes files
+PATIENCE = 120.0  # seconds; an operation normally takes milliseconds, and after this time it counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
-# CPython checks for signals at the end of these. A call of a Python function checks at the start of that function.
+# CPython checks for signals at the end of these instructions. A call of a Python function checks at its RESUME.
 _LOOKS = ("RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW")
 
-_UNSEEN = (__file__, shim.__file__)  # hooks, which are not traced: moments are counted with and without them
+_UNSEEN = (__file__, shim.__file__)  # hooks are not traced, so that moments have the same numbers with and without them
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def _looks(code: CodeType) -> frozenset[int]:
 
 
 class Tracer:
-    """A trace function that lists the moments at which CPython checks for signals, and sends one before one of them."""
+    """A trace function that lists the moments when CPython checks for signals, or sends a signal before one of them."""
 
     def __init__(self, send_at: int | None = None) -> None:
         self.places: list[tuple[str, int, int]] = []  # file, line and offset of each moment
@@ -73,7 +73,7 @@ class Tracer:
                 self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
             elif not self._send_at:
                 sys.settrace(None)
-                for _ in map(interrupt_main, (signal.SIGINT,)):  # a plain call would be followed by a check here
+                for _ in map(interrupt_main, (signal.SIGINT,)):  # after a plain call, CPython would check here
                     return None
             else:
                 self._send_at -= 1
@@ -81,7 +81,7 @@ class Tracer:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Interrupt the operations of all scenes."""
+    """Interrupt the operations of all `SCENES`."""
     figures = Figures("interrupts", seed)
     for scene in SCENES.values():
         run_scene(scene, FULL if trials is None else max(1, trials // len(SCENES)), seed, figures)
@@ -89,7 +89,7 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def run_scene(scene: Scene, trials: int, seed: int, figures: Figures | None = None) -> Figures:
-    """Interrupt the operation of one scene."""
+    """Interrupt the operation of one `Scene`."""
     figures = figures or Figures("interrupts", seed)
     chance = random.Random(f"{seed} {scene.name}")
     with staged(scene) as stage:
@@ -104,7 +104,7 @@ def run_scene(scene: Scene, trials: int, seed: int, figures: Figures | None = No
 
 
 def replay(spec: str) -> Figures:
-    """Interrupt an operation once. A signal arrives at about the same time."""
+    """Interrupt an operation once. A signal arrives at about the same time as in the trial that is repeated."""
     name, way, when = spec.rsplit(":", 2)
     figures = Figures("interrupts", 0)
     with staged(SCENES[name]) as stage:
@@ -113,7 +113,7 @@ def replay(spec: str) -> Figures:
 
 
 def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
-    """Return the moments of an operation by source location, those around calls, and its duration."""
+    """Return an operation's moments by source location, those around changes of files, and the operation's duration."""
 
     def work() -> bytes:
         start = time.perf_counter()
@@ -167,11 +167,11 @@ def _try(stage: Stage, way: str, when: str, figures: Figures) -> None:
 
 
 def _interrupt(stage: Stage, path: str, way: str, when: str) -> tuple[Verdict, bool]:
-    """Interrupt a child, and examine what it left while it is still running. Also returns whether it had ended."""
+    """Interrupt a child, and examine what it left while it is alive. Also returns whether the operation had ended."""
     child = _Child(stage.scene, path, way, when)
     try:
         if way == "signal":
-            child.read()  # it is about to begin
+            child.read()  # the operation is about to begin
             end = time.perf_counter() + float(when)
             while time.perf_counter() < end:
                 pass
@@ -183,7 +183,7 @@ def _interrupt(stage: Stage, path: str, way: str, when: str) -> tuple[Verdict, b
 
 
 def _examine(stage: Stage, path: str, child: _Child, left: dict[str, Any]) -> Verdict:
-    """Judge what a child left, and let it repeat the operation."""
+    """Judge the state that a child left, and let the child repeat the operation."""
     left["locked"] = _locked(path)
     for outcome in ("foreign", "locked", "temporaries", "descriptors"):
         if left[outcome]:
@@ -312,6 +312,6 @@ def _descriptors() -> dict[str, str]:
     for number in os.listdir("/proc/self/fd"):
         try:
             found[number] = os.readlink(f"/proc/self/fd/{number}")
-        except OSError:  # the descriptor that listed them
+        except OSError:  # the descriptor of the listing, which is already closed
             continue
     return found

@@ -1,4 +1,4 @@
-"""Arrays against numpy: random operations on random stacks of all five extension points.
+"""Arrays against numpy: random operations on arrays with random extensions of all five kinds.
 
 Rules
 - A run creates an array with a random data type, grid, key encoding, codec chain and stack of storage transformers, in
@@ -49,8 +49,8 @@ from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
 SAMPLE = 300  # runs
 FULL = 10_000  # runs
-BATCH = 50  # runs with one seed; the first failure ends a batch
-STEPS = 12  # operations in a run, at most
+BATCH = 50  # runs that share a seed; the first failure ends a batch
+STEPS = 12  # maximum number of operations in a run
 
 TEXTS = ["", "a", "größe", "🦓", "w" * 15, "x" * 16, "y" * 40, "z" * 300]
 POINT = np.dtype([("x", "<i2"), ("name", "<U3"), ("y", "<f4")])
@@ -80,12 +80,12 @@ SERIALIZERS: dict[Any, list[Any]] = {
 }
 FRAMING = [Pad("start", 3, b"abc"), Pad("end", 5), Offset(2), Pad("start", 0), Crc32c()]
 COMPRESSORS = [Zstd(), Zstd(1, checksum=True), Gzip()]
-ROOM = Pad("end", 12)  # every part with a size needs its bytes
+ROOM = Pad("end", 12)  # enough bytes for every part that has a size
 INDEX_ENTRY = 16  # bytes
 
 
 class Layout(NamedTuple):
-    """The keywords of a new array that do not follow from its values."""
+    """The keyword arguments for a new array, except its shape and fill value."""
 
     dtype: Any
     chunks: tuple[int, ...]
@@ -101,7 +101,7 @@ class Layout(NamedTuple):
 
 @st.composite
 def chains(draw: Any, dtype: Any, shape: tuple[int, ...], levels: int = 2) -> tuple[list[Any], int | None]:
-    """Generate codecs for chunks of this shape, and the size of the index at their end (None without an index)."""
+    """Generate codecs for chunks of this shape, and the size of the index at their end (None without such an index)."""
     codecs: list[Any] = []
     if draw(st.booleans()):
         order = tuple(draw(st.permutations(range(len(shape)))))
@@ -129,7 +129,7 @@ def transformers(draw: Any, ndim: int, index: int | None) -> list[Any]:
     """Generate a stack of storage transformers. `index` is the size of the index at the end of a chunk."""
     stack: list[Any] = []
     for _ in range(draw(st.integers(0, 3))):
-        if index is not None and draw(st.booleans()):  # a separate object for the index
+        if index is not None and draw(st.booleans()):  # store the index in a separate object
             stack.append(ConcatParts([Part(""), Part(f".index{len(stack)}", index)]))
             index = None
         elif draw(st.booleans()):
@@ -419,7 +419,7 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if sys.exception() is None:  # hypothesis reports one failure per run, and that of a rule is clearer
+            if sys.exception() is None:  # hypothesis reports one failure per run, and a failing rule is clearer
                 self.look()
         finally:
             if self.directory:
@@ -489,7 +489,7 @@ def _outcome(spec: str) -> tuple[str, str]:
 
 
 def _settings(runs: int) -> settings:
-    """Return the settings for this many runs: seeded, without deadlines, and with nothing kept between them."""
+    """Return the settings for this many runs: without deadlines, and without a database that remembers failures."""
     return settings(
         max_examples=runs,
         stateful_step_count=STEPS,

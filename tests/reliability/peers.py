@@ -5,7 +5,8 @@ memory that bombs take. Every process is a new interpreter, because neither peer
 
 Rules
 - The libraries get the same arrays, with their default settings, in a local directory.
-- A trial ends after a count, never after seconds. A writer is killed after a number of writes, during the next one.
+- A trial ends after a number of operations, not of seconds. A writer is killed during the write that follows a number
+  of other writes.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def read(array: Any, index: slice) -> Any:
 
 
 def update(library: str, path: str, worker: int, rounds: int, barrier: Any, lost: Any) -> None:
-    """Write one worker's elements in each round. The first worker counts those that are lost."""
+    """Write one worker's elements in each round. The first worker counts the rounds in which an update is lost."""
     array = open_array(library, path)
     for value in range(1, rounds + 1):
         barrier.wait(TIMEOUT)
@@ -204,7 +205,7 @@ GIB = 2**30
 
 
 def bombs() -> dict[str, tuple[bytes, bytes]]:
-    """Return documents and chunks."""
+    """Return the document and the chunk of each bomb."""
     frame = rle_frame(2 * GIB - 2**20)
     index = struct.pack("<QQ", 0, len(frame)) * 8
     return {

@@ -5,7 +5,7 @@ Rules
   occurs exactly once in its file.
 - `trial` is the kind of trial that must catch the fault; `only` selects scenes or bombs by a text in their names;
   `trials` is the number of trials to run, None for all.
-- A fault is caught if trials end with `outcome` that do not without the fault, or if they do not finish.
+- A fault is caught if some trials end with `outcome`, but only with the fault, or if the trials do not finish.
 - Each kind of trial catches at least one fault.
 """
 
@@ -39,7 +39,7 @@ PLANTED = [Planted(**fault) for fault in json.loads((Path(__file__).parent / "pl
 
 
 def main(words: list[str]) -> int:
-    """Plant the faults whose texts contain one of the words (all without words), and print which are caught."""
+    """Plant the faults whose texts contain one of the words (all faults without words), and print which are caught."""
     chosen = [fault for fault in PLANTED if not words or any(word in " ".join(map(str, fault)) for word in words)]
     caught = 0
     with copied() as directory:
@@ -60,8 +60,8 @@ def main(words: list[str]) -> int:
 
 
 def _failures(fault: Planted, directory: Path) -> set[str]:
-    """Return the outcomes of the failing trials with the package in a directory."""
-    # no bytecode: Python considers a file that changes twice within a second unchanged
+    """Run the trials on the package in a directory, and return the outcomes of those that fail."""
+    # no bytecode is written, because Python does not notice that a file has changed twice within a second
     paths = os.pathsep.join([str(directory), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     count = ["--full"] if fault.trials is None else ["--trials", str(fault.trials)]

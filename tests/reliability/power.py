@@ -1,11 +1,11 @@
-"""Power cuts: the calls of an operation with `fsync=True` are recorded, and disks are built from some of them.
+"""Power cuts: the calls of an operation with `fsync=True` are recorded, and possible disks are built from some of them.
 
 Rules
-- Ordered model, a disk with a journal, as ext4 and xfs promise: the calls up to some point are on the disk, at least up
-  to the last fsync of any file.
-- Strict model, only what POSIX promises: an fsync of a file makes its earlier writes durable, an fsync of a directory
-  its earlier changes of names. Any subset of the other calls is on the disk. A write may have extended the file without
-  its data (zeros), or be half complete.
+- The ordered model is a file system with a journal, such as ext4 and xfs: the disk contains all calls up to some point,
+  which is not before the last fsync of any file.
+- The strict model is only what POSIX promises: an fsync of a file makes its earlier writes durable, and an fsync of a
+  directory makes its earlier changes of names durable. The disk also contains any subset of the other calls. A write
+  may have extended the file without its data (zeros), or be half complete.
 - A cut before the operation returns may leave any state that a crash may leave. A cut after it has returned may leave
   only the new state: acknowledged changes are durable.
 - If an operation writes into a stored object, a cut before it returns may damage that object, as documented.
@@ -27,9 +27,9 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 1000  # trials
-MOST = 64  # states of the strict model per moment; if there are more, this many are chosen at random
+MOST = 64  # maximum number of states of the strict model per moment; if there are more, some are chosen at random
 ROOT = 0  # number of the root directory
-SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two apply to writes
+SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two apply only to writes
 DURABLE = "acknowledged"
 
 Tree = dict[str, bytes]  # path -> content of a file
@@ -66,7 +66,7 @@ class Disk:
             self.directories.setdefault(call.number, {})[call.entry] = call.target
         elif call.name == "leave":
             names = self.directories.setdefault(call.number, {})
-            if not self.directories.get(names.get(call.entry, -1)):  # file systems keep directories that are not empty
+            if not self.directories.get(names.get(call.entry, -1)):  # a directory that is not empty cannot be removed
                 names.pop(call.entry, None)
         elif call.name == "move":
             self.directories.setdefault(call.source[0], {}).pop(call.source[1], None)
@@ -98,7 +98,7 @@ class Recorder:
         self.calls: list[Call] = []
         self.disk = Disk()
         self._count = ROOT
-        self._numbers = {os.stat(root).st_ino: ROOT}  # inode numbers are reused: each new file gets a new number
+        self._numbers = {os.stat(root).st_ino: ROOT}  # inode numbers are reused, so each new file gets a new number
         self._read(root, ROOT)
 
     def _read(self, path: str, number: int) -> None:
@@ -166,7 +166,7 @@ class Cut(NamedTuple):
     """A power cut: the moment, and the fate of each call before it that was not synced."""
 
     model: str
-    moment: int  # number of calls that were made
+    moment: int  # number of calls that were made before the cut
     fates: str = ""
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ class Recording:
     def loose(self, moment: int) -> list[int]:
         """Return the calls before a moment that no fsync has made durable, in the strict model.
 
-        A directory that is durably gone takes the names in it along.
+        If the removal of a directory is durable, so are the changes of names in it.
         """
         synced: set[int] = set()
         loose = []
@@ -217,7 +217,7 @@ class Recording:
             yield from (Cut(model, moment, fates) for fates in self._fates(moment, seed))
 
     def _fates(self, moment: int, seed: int) -> Iterator[str]:
-        # the first two fates are the most likely ones
+        # the first two fates are also tried for all calls together
         choices = [f"{DONE}{SKIPPED}" + f"{ZEROS}{HALF}" * (self.calls[i].name == "write") for i in self.loose(moment)]
         if 4 ** len(choices) <= MOST:
             yield from map("".join, itertools.product(*choices))
@@ -240,7 +240,7 @@ class Recording:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Cut the power during and after the operations of all scenes."""
+    """Cut the power during and after the operations of all `SCENES`."""
     figures = Figures("power", seed)
     scenes = [scene for scene in SCENES.values() if is_durable(scene)]
     for scene in scenes:
@@ -249,12 +249,12 @@ def run(trials: int | None, seed: int) -> Figures:
 
 
 def is_durable(scene: Scene) -> bool:
-    """Whether an operation supports durability: the command line has no option for it."""
+    """Whether an operation supports `fsync=True`. The command line does not."""
     return not scene.local
 
 
 def run_scene(scene: Scene, trials: int | None, seed: int, figures: Figures | None = None) -> Figures:
-    """Cut the power during and after the operation of one scene."""
+    """Cut the power during and after the operation of one `Scene`."""
     figures = figures or Figures("power", seed)
     with staged(scene) as stage:
         recording = Recording(stage)

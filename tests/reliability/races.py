@@ -7,8 +7,8 @@ Rules
   replaces the whole chunk, or changes its first and last quarter to the next number of a series, so that a partial
   change is seen completely or not at all.
 - A race ends after a number of reads, not of seconds. Writers end after the readers.
-- `EXEMPT` has the documented exceptions for kinds that write into stored objects: readers of a shard being appended to
-  may find it without an index; readers of a shard being changed in place may also find chunks of two writes.
+- `EXEMPT` lists the documented exceptions for kinds that write into stored objects: during an append or a change in
+  place, readers may find a shard without an index; during a change in place, also chunks that mix two writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from zarrlite import ZarrliteError
 LENGTH = 8  # elements; chunks or shards of 4, inner chunks of 2
 READERS = 2
 SAMPLE = 72_000  # reads
-FULL = 200_000  # reads of each kind
+FULL = 200_000  # reads per kind of array
 TIMEOUT = 3600  # seconds; a race fails instead of hanging
 EXEMPT = {
     "shards appended": {"error"},
@@ -42,7 +42,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 def numbers(generation: int) -> list[int]:
-    """Return the values of a chunk: all of them belong to this write, and none is the fill value."""
+    """Return the values that one write stores in a chunk. They identify the write, and differ from the fill value."""
     return [n + 10 * (generation + 1) for n in range(4)]
 
 
@@ -56,7 +56,7 @@ def encode(name: str, values: list[int]) -> Any:
 
 
 def decode(name: str, values: Any) -> list[int]:
-    """Return elements as numbers. An element of two writes becomes a number that is never written."""
+    """Return elements as numbers. An element that mixes two writes becomes a number that is never written."""
     elements = np.atleast_1d(values).tolist()
     if name == "strings":
         parts = [set(text.split(",")[:-1]) or {"0"} for text in elements]
@@ -67,7 +67,7 @@ def decode(name: str, values: Any) -> list[int]:
 
 
 def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
-    """Write chunks until the readers have ended: whole chunks, their first and last elements, or erasures."""
+    """Change chunks until the readers have ended: whole chunks, their first and last elements, or erase them."""
     random.seed(seed)
     array = zarrlite.open_array(path, mode="r+", path="a", options=KINDS[name].options)
     generation = 0
@@ -81,16 +81,16 @@ def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
             elif way < 6:
                 array[chunk : chunk + 4] = encode(name, numbers(generation))
             else:
-                array.oindex[[chunk, chunk + 3]] = encode(name, [-generation] * 2)  # in one write
+                array.oindex[[chunk, chunk + 3]] = encode(name, [-generation] * 2)  # both in one write
     except Exception as error:
         failed.put(f"writer: {type(error).__name__}: {error}")
 
 
 def is_of_one_write(values: Any) -> bool:
-    """Whether the values of a chunk can be from one write, or from one write followed by one of its ends."""
+    """Whether the values of a chunk can be from one write, or from one write and a later one of its two ends."""
     first, second, third, last = values
     inside = (second, third) == (0, 0) or (third - second == 1 and second % 10 == 1)
-    if first == last:  # erased, or the ends were changed
+    if first == last:  # the chunk was erased, or its ends were changed
         return inside and first <= 0
     return inside and (first, last) == (second - 1, third + 1) and second != 0
 
@@ -162,7 +162,7 @@ def race(name: str, reads: int, seed: int) -> tuple[dict[str, int], str]:
 
 
 def run(trials: int | None, seed: int) -> Figures:
-    """Run a race for each kind of array that has scenes, with this many reads in total."""
+    """Run a race for each kind of array in `RACING` that has a `Scene`, with `trials` reads in total."""
     figures = Figures("races", seed)
     chosen = [name for name in RACING if any(scene.startswith(f"{name}: ") for scene in SCENES)]
     for name in chosen:
@@ -191,5 +191,5 @@ def run_kind(name: str, reads: int, seed: int, figures: Figures | None = None) -
     return figures
 
 
-# kinds in which 4 elements are one stored chunk
+# kinds of arrays whose chunks or shards have 4 elements
 RACING = [name for name in KINDS if (array := create(name, {})).shards or array.chunks == (4,)]

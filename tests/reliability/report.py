@@ -1,13 +1,14 @@
 """Results of trials: how many were run, with which outcome, and how to repeat those that failed.
 
-To add a kind of trial: a module of this folder, named in `KINDS` of `__main__.py`, has
+To add a kind of trial, write a module in this folder, list its name in `KINDS` in `__main__.py`, and define in it
 
     SAMPLE = 500                                   # trials of the sample that pytest runs
     def run(trials: int | None, seed: int) -> Figures: ...   # None: all of them
     def replay(spec: str) -> Figures: ...          # one trial, from the text after "NAME:" of a failure
 
-and a test module with the statements about the library that its sample checks (`figures.check()` fails with the list of
-failures). `python -m tests.reliability NAME --full --seed 7` prints the figures; `--replay NAME:SPEC` repeats a trial.
+Also write a test module whose tests state what the sample shows about the library (`figures.check()` fails with the
+list of failures). `python -m tests.reliability NAME --full --seed 7` prints the figures; `--replay NAME:SPEC` repeats a
+trial.
 
 Rules
 - The same seed and number of trials select the same trials on every machine.
@@ -63,7 +64,7 @@ class Figures:
         return "; ".join([text, *self.notes])
 
     def table(self) -> str:
-        """Return the scenes that failed, with the counts of all their outcomes."""
+        """Return the scenes that failed, with the counts of their failures by outcome."""
         scenes = dict.fromkeys(failure.scene for failure in self.failures)
         lines = []
         for scene in scenes:

@@ -4,24 +4,25 @@ A kind of trial takes a scene, prepares a store, makes the operation fail in its
 fresh handle, and asks `judge` whether the state is acceptable:
 
     scene.prepare(store)           # the old state
-    scene.operate(store)           # what fails: killed, interrupted, refused by a disk that is full ...
+    scene.operate(store)           # killed, interrupted, refused by a full disk ...
     judge(scene, old, new, scene.look(fresh_store))
 
-`old, new = reference(scene, make_store)` are the states without a failure; `make_store()` returns an empty store.
+`old, new = reference(scene, make_store)` are the states before and after the operation if nothing fails;
+`make_store()` returns an empty store.
 
 Rules
 - A scene uses only the store that it receives. Scenes with `local=True` need a directory (they run the command line on
   `store.root`); all others run on any writable store.
-- Old values, new values and the fill value differ in every element: a mixture is always recognized.
+- Old values, new values and the fill value differ in every element, so that a mixture is always recognized.
 - A state has an entry for each node that has a document. Arrays are read chunk by chunk, so that one damaged chunk does
   not hide the others.
 - A rule defines which states are acceptable. `changes`: each document and each chunk is the old one or the new one.
   `replaces`: each node is the old one with all of its values, or absent, or the new one, whose values may still be
   missing. `completes`: the same, but a new node has all of its values.
 - `judge` returns an outcome: "old", "new" and "between" are acceptable, every other outcome is a defect:
-  "unreadable" (an error instead of a value), "mixed" (a value that is neither), "lost" (fill value or absent node
-  instead of data), "revived" (a value of the node that was replaced), "stale" (a wrong consolidated copy), "foreign"
-  (an exception that is not the library's own), "document" (neither the old nor the new one).
+  "unreadable" (an error instead of a value), "mixed" (a value that is neither old nor new), "lost" (fill value or
+  absent node instead of data), "revived" (a value of the node that was replaced), "stale" (a wrong consolidated copy),
+  "foreign" (an exception that is not the library's own), "document" (neither the old nor the new one).
 - `atomic=False` marks operations that write into a stored object. According to the documentation, a crash during such a
   write damages the object; an exception must not.
 - `repeatable=True`: running the operation again after a failure must succeed and lead to the new state.
@@ -159,7 +160,7 @@ def _equal_values(one: Any, other: Any) -> bool:
 
 
 def judge(scene: Scene, old: State, new: State, seen: State) -> Verdict:
-    """Decide whether a state is acceptable after the operation of a scene has failed."""
+    """Decide whether a state is acceptable after the operation of a `Scene` has failed."""
     for path, node in seen.items():
         for error in [node] if isinstance(node, str) else node.errors:
             return Verdict(error.split(":")[0], f"{path!r} {error}")
@@ -228,7 +229,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         return
     candidates = [_fit(node.values, now) for node in accepted]
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
-    path_is_new = None in known  # foreign values are those of a previous node
+    path_is_new = None in known  # any other values are then those of a previous node
     for where in _boxes(now.values.shape, now.chunk_shape):
         found = now.values[where]
         if any(np.array_equal(found, values[where]) for values in candidates):
@@ -242,7 +243,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
 
 
 def _fit(values: Any, like: Seen) -> Any:
-    """Cut values to another shape, and pad them with the fill value where it is larger."""
+    """Crop values to another shape, and pad them with the fill value where that shape is larger."""
     fitted = np.full(like.values.shape, like.fill, like.values.dtype)
     common = tuple(slice(0, min(a, b)) for a, b in zip(values.shape, like.values.shape, strict=True))
     fitted[common] = values[common]
@@ -267,11 +268,11 @@ class Scene:
 
 
 def reference(scene: Scene, make_store: Callable[[], Store]) -> tuple[State, State]:
-    """Return the states before and after the operation of a scene."""
+    """Return the states before and after the operation of a `Scene`."""
     store = make_store()
     scene.prepare(store)
     old = scene.look(store)
-    store = make_store()  # examining may write: it grows arrays that were cut
+    store = make_store()  # a new store, because examining may write: it enlarges arrays that were shrunk
     scene.prepare(store)
     scene.operate(store)
     return old, scene.look(store)
@@ -295,7 +296,7 @@ def _struct(first: int, n: int) -> Any:
 
 
 def _large(first: int, n: int) -> Any:
-    """Return elements so large that several threads write an array of a few of them."""
+    """Return elements that are so large that several threads write an array of a few of them."""
     return np.array([str(i) for i in range(first, first + n)], dtype="S262144")
 
 
@@ -394,7 +395,7 @@ def _cut(kind: Kind, store: Store) -> None:
 
 
 def _look_and_grow(kind: Kind, store: Store) -> State:
-    """Examine an array and, if it was cut, examine it again after growing it: cut values must not reappear."""
+    """Examine an array and, if it was shrunk, examine it again after enlarging it: old values must not reappear."""
     state = look(store)
     node = state.get("a")
     if isinstance(node, Seen) and node.values.shape == (3,):
@@ -453,7 +454,7 @@ def _copy(store: Store, source: str, target: str) -> None:
 
 
 def run_command(*arguments: str) -> Callable[[Any], None]:
-    """Return an operation that runs a command line. Words that begin with @ are locations below the store."""
+    """Return an operation that runs a command line. An @ at the start of a word stands for the store's directory."""
 
     def operate(store: Any) -> None:
         words = [store.root + word[1:] if word[0] == "@" else word for word in arguments]
@@ -517,13 +518,13 @@ def _nodes() -> Iterator[Scene]:
 
 
 def _prepare_outside(store: Store) -> None:
-    """Leave a chunk outside the chunk grid."""
+    """Create an array with a chunk outside the chunk grid."""
     create(KINDS["raw"], store)
     store.set("a/c/7", bytes(16))
 
 
 def _prepare_n5(store: Store) -> None:
-    """Leave an N5 container with a dataset of one block."""
+    """Create an N5 container with a dataset of one block."""
     dataset = {"dimensions": [4], "blockSize": [4], "dataType": "uint8", "compression": {"type": "raw"}}
     store.set("attributes.json", json.dumps({"n5": "2.5.0"}).encode())
     store.set("d/attributes.json", json.dumps(dataset).encode())
@@ -531,7 +532,7 @@ def _prepare_n5(store: Store) -> None:
 
 
 def _look_at_file(store: Any, name: str) -> State:
-    """Examine a file next to the nodes."""
+    """Examine all nodes and one other file."""
     state = look(store)
     content = store.get(name)
     if content is not None:
@@ -573,7 +574,7 @@ SCENES: dict[str, Scene] = {
 
 
 def choose(trials: int | None, each: int) -> list[Scene]:
-    """Return all scenes or, if `trials` suffices only for fewer with `each` trials, an evenly spread selection."""
+    """Return all scenes or, if there are too few `trials` for `each` trials per scene, an evenly spread selection."""
     scenes = list(SCENES.values())
     if trials is None:
         return scenes

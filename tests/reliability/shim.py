@@ -1,8 +1,8 @@
 """Hooks around the file-system calls of this process, to count them, record them, or stop at one of them.
 
 Rules
-- `install` is for a process that ends soon, such as a forked child: nothing is ever restored.
-- Only calls that change the file system are reported: reading, locking and closing leave no trace.
+- `install` is for a process that ends soon, such as a forked child, because the hooks cannot be removed.
+- Only calls that change the file system are reported, not calls that read, lock or close.
 - The builtin `open` is replaced by that of `_pyio`, which is written in Python and calls `os.open` and `os.write`.
 - The trial chooses the order in which directories are listed, because file systems list in any order.
 
@@ -46,7 +46,7 @@ class Call(NamedTuple):
         return b"".join(data) if self.name in ("writev", "pwritev") else bytes(data)
 
     def half(self) -> Call:
-        """Return a function that writes the first half of the data."""
+        """Return a call that writes the first half of the data."""
         data = self.data[: len(self.data) // 2]
         return self._replace(args=(self.args[0], [data] if self.name[-1] == "v" else data, *self.args[2:]))
 
@@ -61,7 +61,7 @@ _scandir, _listdir = os.scandir, os.listdir
 
 
 def install(hook: Hook, *, backwards: bool = False) -> None:
-    """Pass every call that changes the file system to a hook, and list directories by name, or in reverse."""
+    """Pass every call that changes the file system to a hook. Sort listings of directories by name, or in reverse."""
     for name, original in ORIGINAL.items():
         wrapped = _wrap(name, original, hook)
         setattr(os, name, wrapped)
@@ -125,7 +125,7 @@ _TRACED = (
 
 
 def _operate(name: str, root: str) -> None:
-    """Run the operation of a scene. Report calls on standard error, where strace shows them among the others."""
+    """Run the operation of a `Scene`. The hooks write to standard error, so that strace lists these writes, too."""
     from tests.reliability.scenes import SCENES
     from zarrlite import LocalStore
 
@@ -145,7 +145,7 @@ def _operate(name: str, root: str) -> None:
 
 
 def compare(name: str) -> tuple[int, list[str]]:
-    """Run a scene under strace. Returns the number of calls, and those that no hook reported."""
+    """Run a `Scene` under strace. Returns the number of system calls, and those that no hook reported."""
     with tempfile.TemporaryDirectory() as folder:
         log = f"{folder}/log"
         command = [sys.executable, "-m", "tests.reliability.shim", "--operate", name, f"{folder}/store"]

@@ -1,10 +1,11 @@
-"""A soak: two processes work on shared arrays for a long time, with flat memory and a constant number of descriptors.
+"""A soak test: two processes work on shared arrays for a long time, without using more and more memory or descriptors.
 
 Rules
 - Two processes perform random operations on arrays of all kinds in one store, each on its own elements, and compare
   everything that they read with a model. A trial is one operation.
-- The median memory at checkpoints after the first quarter is compared with that at the end. It may grow by a fraction
-  and by some bytes that allocators need. The number of descriptors is constant. At the end fsck finds no problem.
+- The median memory use in the second quarter of the checkpoints is compared with that in the last quarter. It may grow
+  by a fraction and by some bytes that allocators need. The number of descriptors is constant. At the end, fsck finds no
+  problem.
 - The length is a number of operations, not of seconds.
 """
 
@@ -33,16 +34,16 @@ SAMPLE = 3000  # operations
 FULL = 400_000  # operations
 WORKERS = 2
 CHECKPOINTS = 40  # checkpoints per process
-LENGTH = 32  # elements of an array; each worker owns every second one
+LENGTH = 32  # elements of an array; each of the two workers owns every second one
 GROWTH = (1.05, 3 * 2**20)  # a factor and a number of bytes by which memory may grow
 TIMEOUT = 6 * 3600  # seconds; a soak fails instead of hanging
 FORK = multiprocessing.get_context("fork")
-# without kinds that write into stored objects, which disturbs readers, as documented
+# kinds that write into stored objects are left out, because that disturbs readers, as documented
 SOAKED = {name: kind for name, kind in KINDS.items() if kind.atomic and name not in ("strings", "structs")}
 
 
 class Worker:
-    """One of the processes: its arrays, and the expected values of its elements."""
+    """One of the processes, with its arrays and the expected values of its elements."""
 
     def __init__(self, root: str, number: int, seed: int) -> None:
         self.root = root
@@ -89,7 +90,7 @@ class Worker:
         assert self.open(name).attrs[key] == value
 
     def use_own_node(self, name: str) -> None:
-        """Create, append to, cut, copy and delete an array of its own."""
+        """Create, append to, shrink, copy and delete an array of its own."""
         group = zarrlite.open_group(self.root, mode="r+", path=f"own {self.number}")
         kind = SOAKED[name]
         array = group.create_array("a", shape=8, dtype="int32", overwrite=True, **kind.create)
@@ -172,7 +173,7 @@ def _soak(figures: Figures, operations: int, seed: int) -> None:
 
 
 def _compare(figures: Figures, number: int, series: list[tuple[int, int]], spec: str) -> None:
-    """Compare memory and descriptors after the first quarter with those at the end."""
+    """Compare memory use in the second quarter with that in the last one, and check the number of descriptors."""
     quarter = len(series) // 4
     early, late = series[quarter : 2 * quarter], series[-quarter:]
     first, last = (int(statistics.median(memory for memory, _ in part)) for part in (early, late))

@@ -1,4 +1,4 @@
-"""Damage to any stored object is an error or harmless, never wrong data under a checksum, and fsck finds it."""
+"""Damage to a stored object leads to an error or is harmless, never to wrong data under a checksum; fsck finds it."""
 
 from __future__ import annotations
 

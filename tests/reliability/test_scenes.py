@@ -1,4 +1,4 @@
-"""The scenes themselves: without a failure, readers see the old state, then the new one."""
+"""If the operation of a `Scene` does not fail, readers see the old state before it and the new state after it."""
 
 from __future__ import annotations
 

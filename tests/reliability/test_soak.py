@@ -1,4 +1,4 @@
-"""Two processes that work on the same arrays for a long time lose no data and do not grow."""
+"""Two processes that work on the same arrays for a long time lose no data, and their memory does not grow."""
 
 from __future__ import annotations
 

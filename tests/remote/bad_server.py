@@ -1,7 +1,7 @@
 """A small S3 server that counts requests, and misbehaves in the ways that a test chooses.
 
-It checks no signatures, and keeps one bucket in memory. Without faults it behaves correctly. Each fault occurs with
-real servers, proxies and networks.
+It checks no signatures, and keeps one bucket in memory. Without faults, it behaves correctly. Each of the faults also
+occurs with real servers, proxies and networks.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ BUCKET = "bucket"
 
 
 class BadServer(ThreadingHTTPServer):
-    """The server. `faults` are the names of what it does wrong; `log` has a line for each request.
+    """The server. `faults` contains the names of its current faults; `log` has a line for each request.
 
-    - "range ignored": a range is answered by the whole value
+    - "range ignored": a request for a range is answered with the whole value
     - "condition ignored": If-Match and If-None-Match have no effect
-    - "If-Match ignored", "If-None-Match ignored": that header of a change has no effect
-    - "cut": the connection breaks in the middle of half of all bodies
-    - "unavailable": half of all requests are answered by 503
-    - "slow": one of twelve answers comes too late
+    - "If-Match ignored", "If-None-Match ignored": this header has no effect on changes
+    - "cut": in half of all answers, the connection breaks in the middle of the body
+    - "unavailable": half of all requests are answered with 503
+    - "slow": one in twelve answers comes too late
     - "lost": half of all changes are made, but not answered
-    - "late": every other change of a value is not answered, and is made when the next one arrives
-    - "weak ETag", "no ETag": ETags are weak or missing; "no time": modification times are missing as well
-    - "replaced": after half of all answers with a body, the value is replaced by `replace(key, value)`
+    - "late": every other change of a value is not answered, and is only made when the next one arrives
+    - "weak ETag", "no ETag": ETags are weak or missing; "no time": all modification times are equal
+    - "replaced": after half of all answers to GET, the value is replaced by `replace(key, value)`
     """
 
     daemon_threads = True
@@ -45,8 +45,8 @@ class BadServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.values: dict[str, tuple[bytes, str, float]] = {}  # value, ETag, time
-        self.late: dict[str, bytes] = {}  # changes that are not made yet
+        self.values: dict[str, tuple[bytes, str, float]] = {}  # key -> value, ETag, modification time
+        self.late: dict[str, bytes] = {}  # changes that have not been made yet
         self.faults: set[str] = set()
         self.log: list[str] = []
         self.replace: Callable[[str, bytes], bytes] = lambda key, value: value
@@ -56,7 +56,7 @@ class BadServer(ThreadingHTTPServer):
         self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # the client went away
+        pass  # the client has closed the connection
 
     def __enter__(self) -> BadServer:
         object_module._honours_conditions.clear()  # an earlier server may have had the same port
@@ -68,7 +68,7 @@ class BadServer(ThreadingHTTPServer):
         self.server_close()
 
     def behave(self, *faults: str) -> None:
-        """Have only these faults from now on; forget all values and requests."""
+        """Switch to these faults, and forget all values and requests."""
         with self.guard:
             self.faults = set(faults)
             self.values.clear()
@@ -97,7 +97,7 @@ class BadServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def store(self, *, timeout: float = 60, retries: int = 12, **options: Any) -> ObjectStore:
-        """Return a store on this server that retries requests without a long wait."""
+        """Return a store on this server that retries requests after very short waits."""
         from obstore.store import S3Store
 
         config: Any = {"endpoint": self.url, "skip_signature": True, "region": "us-east-1"}
@@ -116,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.connection.setsockopt(6, 1, 1)  # TCP_NODELAY: header and body of an answer are two packets
+        self.connection.setsockopt(6, 1, 1)  # TCP_NODELAY, because header and body are sent separately
 
     def parse(self) -> tuple[str, dict[str, str]]:
         path, _, query = self.path.partition("?")
@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.log.append(described)
 
     def spoiled(self) -> bool:
-        """Whether a fault has taken the place of the answer."""
+        """Whether a fault has already answered the request; "slow" only delays it."""
         server = self.server
         if "slow" in server.faults and server.chance(1 / 12):
             time.sleep(0.6)

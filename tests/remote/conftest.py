@@ -16,7 +16,7 @@ MakeStore = Callable[..., ObjectStore]
 
 @pytest.fixture(scope="session")
 def make_s3(seaweedfs: SeaweedFS) -> MakeStore:
-    """Creates stores on SeaweedFS, each under its own prefix."""
+    """Return a function that creates stores on SeaweedFS, each under its own prefix unless a path is passed."""
 
     def make(path: str | None = None, **options: Any) -> ObjectStore:
         url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex if path is None else path}"
@@ -27,7 +27,7 @@ def make_s3(seaweedfs: SeaweedFS) -> MakeStore:
 
 @pytest.fixture(scope="session")
 def make_azure(azurite: Azurite) -> MakeStore:
-    """Creates stores on Azurite, each under its own prefix."""
+    """Return a function that creates stores on Azurite, each under its own prefix."""
 
     def make(**options: Any) -> ObjectStore:
         return ObjectStore(f"az://{Azurite.container}/{uuid.uuid4().hex}", **{**azurite.settings(), **options})

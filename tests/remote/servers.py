@@ -1,6 +1,6 @@
 """Real servers for the tests, on the loopback interface: SeaweedFS (S3), Azurite (Azure) and nginx (HTTP).
 
-Each is a context that starts the server and stops it. `shared` lets the workers of one test run share a server.
+Each is a context manager that starts and stops the server. `shared` lets the workers of one test run share a server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from required import lacking
 
-_START_SECONDS = 120  # a slow machine may take long to start a server; a test waits no longer
+_START_SECONDS = 120  # tests wait this long for a server to start; slow machines take long
 ACCESS_KEY, SECRET_KEY = "key-of-the-tests", "secret-of-the-tests"
 # the well-known account of Azurite
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -76,7 +76,7 @@ class Server:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """End the server at once, as a crash does."""
+        """End the server immediately, as a crash would."""
         process, self.process = self.process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -92,12 +92,12 @@ class Server:
         self.kill()
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that a client needs."""
+        """Return the options that a client needs."""
         raise NotImplementedError
 
 
 def status_of(url: str, method: str = "GET", headers: dict[str, str] | None = None) -> int:
-    """Return the status of an answer, or 0 if the server does not answer."""
+    """Return the HTTP status of an answer, or 0 if the server does not answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, method=method, headers=headers or {}), timeout=5) as answer:
@@ -172,7 +172,7 @@ class SeaweedFS(Server):
 
 
 class Azurite(Server):
-    """A server for Azure's blobs."""
+    """An Azure Blob Storage server."""
 
     container: ClassVar = "zarrlite"
 
@@ -192,7 +192,7 @@ class Azurite(Server):
         return status_of(f"http://127.0.0.1:{self.port}/") in (400, 403) and self._create_container()
 
     def _create_container(self) -> bool:
-        """Create the container by a signed request (the SharedKey scheme)."""
+        """Create the container with a signed request (the SharedKey scheme)."""
         import base64
         import hashlib
         import hmac
@@ -233,7 +233,7 @@ class Nginx(Server):
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         folders = "".join(f"{kind}_temp_path {self.directory};" for kind in kinds)
         (self.directory / "nginx.conf").write_text(
-            ("user root; " if os.getuid() == 0 else "")  # other users cannot read the folders of tests
+            ("user root; " if os.getuid() == 0 else "")  # other users cannot read the test directories
             + f"daemon off; worker_processes 1; pid {self.directory}/pid; error_log stderr;"
             f"events {{ worker_connections 256; }}"
             f"http {{ access_log off; {folders} keepalive_requests 100000;"
@@ -289,7 +289,7 @@ def shared(folder: Path, kind: type[Server]) -> Iterator[Any]:
                     os.killpg(stored["pid"], signal.SIGKILL)
             process = getattr(server, "process", None)
             if process is not None and stored["users"]:
-                process.returncode = 0  # the last worker ends it; Python must not warn that it still runs
+                process.returncode = 0  # the last worker ends it; without this, Python would warn that it runs
             elif process is not None:
                 process.wait()
 

@@ -62,7 +62,7 @@ def test_an_update_to_nothing_leaves_an_empty_chunk_unless_there_is_a_single_wri
         assert "c/0/0" in set(store.list())
         assert not array[:16, :16].any()
         assert np.array_equal(array[16:], DATA[16:])
-        array[:16, :16] = 0  # a whole chunk: its old value is not needed, so that it can be erased
+        array[:16, :16] = 0  # the whole chunk, which can be erased because its old value is not needed
         assert "c/0/0" not in set(store.list())
     single = make_store(single_writer=True)
     array = zarrlite.create_array(single, data=DATA, chunks=(16, 16), codecs=CODECS["shards"])
@@ -125,7 +125,7 @@ def test_a_hierarchy_on_an_http_server_is_opened_by_consolidated_metadata(nginx:
         group.create_array(child, data=DATA, chunks=(16, 16), codecs=CODECS["shards"])
     url = f"{nginx.url}/{name}"
     assert np.array_equal(zarrlite.open_array(url, path="b/c")[...], DATA)
-    with pytest.raises(StoreError, match="cannot be listed: it is an HTTP server; open the hierarchy in mode 'r' and"):
+    with pytest.raises(StoreError, match="cannot be listed: it is an HTTP server; open the hierarchy in mode 'r' with"):
         list(zarrlite.open_group(url).members())
     zarrlite.consolidate_metadata(nginx.files / name)
     for mode in ("r", "r+", "a"):

@@ -39,7 +39,7 @@ def selections(rng: np.random.Generator) -> list[Any]:
 
 
 def check_reads(array: zarrlite.Array, data: Any, rng: np.random.Generator, may_fail: bool = False) -> int:
-    """Check some reads; returns how many of them failed, which only some faults may cause."""
+    """Check some reads, and return how many of them failed. Reads may fail only if `may_fail` is true."""
     failed = 0
     for selection in selections(rng):
         try:
@@ -67,12 +67,12 @@ def test_reads_return_the_right_data_or_fail_if_the_server_misbehaves(bad_server
 
 @pytest.mark.parametrize("tags", ["", "weak ETag", "no ETag", "no ETag,no time"])
 def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(bad_server: BadServer, tags: str) -> None:
-    """Two arrays of different sizes take turns: a weak ETag and a time in seconds cannot distinguish equal sizes."""
+    """The two versions differ in size, because a weak ETag and a time in seconds cannot distinguish equal sizes."""
     for number, rng in enumerate(trials()):
         chain = CHAINS[2 + number % 2]
         bad_server.behave()
         versions = [rng.integers(1, 1000, (32, 32), "u2") for _ in range(2)]
-        versions[1][:8] = 0  # absent inner chunks, which makes the shards smaller
+        versions[1][:8] = 0  # makes inner chunks absent, so that this shard is smaller
         stored: list[dict[str, bytes]] = []
         for version in versions:
             array = zarrlite.create_array(
@@ -102,7 +102,7 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
         for _ in range(4):
             row, column = (int(i) for i in rng.integers(0, 32, 2))
             array[row, column:] = data[row, column:] = int(rng.integers(1, 1000))
-        for _ in range(4):  # a change that would show that it was made twice
+        for _ in range(4):  # increments, whose sum would show if one were made twice
             store.update("count", lambda old: b"%d" % (int(bytes(old or b"0")) + 1))
         assert store.set("new", b"1", new=True)
         assert not store.set("new", b"2", new=True)
@@ -112,11 +112,11 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
 
 
 def test_updates_are_made_once_although_they_arrive_late() -> None:
-    """The answer is lost, the value is still the old one, and the next attempt finds the change that it repeats."""
+    """An update is made, without an answer, only when the next attempt arrives, which then finds its own update."""
     with BadServer() as server:
         store = server.store()
         store.set("count", b"0")
-        store.update("count", lambda old: b"1")  # finds out that conditions are honoured
+        store.update("count", lambda old: b"1")  # finds out that the server honours conditions
         server.faults = {"late"}
         for _ in range(3):
             store.update("count", lambda old: b"%d" % (int(bytes(old or b"")) + 1))
@@ -151,7 +151,7 @@ def test_updates_are_refused_if_conditions_are_ignored() -> None:
                     StoreError, match=r"must not be updated: the server ignores conditional.*single_writer"
                 ):
                     change()
-            assert not server.values  # not even the key with which the store tested the server
+            assert not server.values  # not even the key that the store wrote to test the server
         data = np.arange(64)
         for _ in trials():
             store = server.store(single_writer=True)
@@ -166,7 +166,7 @@ def test_updates_are_refused_without_a_strong_etag(fault: str) -> None:
         server.faults = {fault}
         store = server.store()
         store.set("a", b"1")
-        with pytest.raises(StoreError, match=r"its ETag must be strong to detect other writers.*single_writer"):
+        with pytest.raises(StoreError, match=r"only a strong ETag can reveal other writers.*single_writer"):
             store.update("a", lambda old: b"2")
         assert bytes(store.get("a") or b"") == b"1"
 

@@ -30,7 +30,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def url(seaweedfs: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A group with two arrays. The options of its server are in the environment."""
+    """Return the URL of a group with two arrays. ZARRLITE_STORAGE_OPTIONS has the options for its server."""
     monkeypatch.setenv("ZARRLITE_STORAGE_OPTIONS", json.dumps(seaweedfs.settings()))
     url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}"
     group = zarrlite.create_group(url, storage_options=seaweedfs.settings())
@@ -69,12 +69,12 @@ def test_copies_go_to_an_object_store_and_back(run: Run, url: str, tmp_path: Pat
     assert run("copy", tmp_path / "down.zarr", f"{url}-up")[0] == 0
     assert run("copy", f"{url}-up/b", f"{url}/d")[0] == 0
     assert run("reencode", f"{url}/a", f"{url}/e", "--chunks", "8,8")[0] == 0
-    assert run("diff", url, f"{url}-up")[0] == 1  # it has the nodes d and e
+    assert run("diff", url, f"{url}-up")[0] == 1  # only the first one has the nodes d and e
     group = zarrlite.open_group(url, mode="r", storage_options=seaweedfs.settings())
     assert sorted(path for path, _ in group.members(None)) == ["a", "b", "b/c", "d", "d/c", "e"]
     for path in ("a", "b/c", "d/c", "e"):
         assert np.array_equal(group[path][...], DATA)  # type: ignore[index]
-    assert run("copy", f"{url}-up", f"{url}/d")[0] != 0  # the target exists
+    assert run("copy", f"{url}-up", f"{url}/d")[0] != 0  # the target already exists
 
 
 def test_a_zip_file_in_an_object_store_is_copied(run: Run, url: str, tmp_path: Path, seaweedfs: SeaweedFS) -> None:

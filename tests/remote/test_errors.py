@@ -79,7 +79,7 @@ def test_wrong_credentials_are_an_error(settings: dict[str, Any], operation: Any
     for wrong in ({"secret_access_key": "wrong"}, {"access_key_id": "unknown"}):
         credentials = {**settings["credentials"], **wrong}
         store = ObjectStore(f"s3://{SeaweedFS.bucket}/a", **{**settings, "credentials": credentials})
-        # an answer to HEAD has no body that could say more than 403
+        # an answer to HEAD has only the status 403, and no body that names the cause
         with pytest.raises((CredentialsError, AccessError), match=r"credentials were refused|access was refused"):
             operation(store)
         with pytest.raises(CredentialsError, match=r"the credentials were refused: (SignatureDoes|InvalidAccessKeyId)"):
@@ -143,12 +143,16 @@ def test_a_directory_of_an_http_server_is_refused_by_default(nginx: Nginx) -> No
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("ftp://a/b", {}, "store must be a URL (s3, gs, az, http, https) or a store of obstore, not 'ftp://a/b'"),
-        (5, {}, "store must be a URL or a store of obstore, not int"),
+        ("ftp://a/b", {}, "store must be a URL (s3, gs, az, http, https) or an obstore store, not 'ftp://a/b'"),
+        (5, {}, "store must be a URL or an obstore store, not int"),
         ("s3://", {}, "'s3://' must name a bucket: s3://bucket/path"),
         ("s3://bucket/a", {"concurrency": 0}, "concurrency must be a positive number, not 0"),
         ("https://a/b?c", {}, "'https://a/b?c' must not have a query or a fragment"),
-        ("https://a/b", {"region": "x"}, "'https://a/b' takes no region; pass headers for an HTTP server"),
+        (
+            "https://a/b",
+            {"region": "x"},
+            "region must not be passed for 'https://a/b'; pass headers for an HTTP server",
+        ),
         (
             "s3://bucket/a",
             {"config": {"nonsense": 1}},
@@ -164,7 +168,7 @@ def test_wrong_arguments_are_refused(source: Any, options: dict[str, Any], messa
 
 def test_unknown_storage_options_are_refused() -> None:
     with pytest.raises(
-        ArgumentError, match="storage_options must not have 'anon'; it takes anonymous, endpoint, region"
+        ArgumentError, match="storage_options must not contain 'anon'; known options: anonymous, endpoint, region"
     ):
         zarrlite.open("s3://bucket/a", storage_options={"anon": True})
 
@@ -172,7 +176,7 @@ def test_unknown_storage_options_are_refused() -> None:
 def test_a_store_of_obstore_refuses_additional_settings() -> None:
     from obstore.store import MemoryStore
 
-    with pytest.raises(ArgumentError, match="a store of obstore has its settings already; do not pass region, retries"):
+    with pytest.raises(ArgumentError, match="an obstore store already has its settings; do not pass region, retries"):
         ObjectStore(MemoryStore(), region="x", retries=3)
 
 

@@ -24,7 +24,7 @@ class TestS3(StoreLaws):
         return self.make()
 
 
-FEW = RANGES[:: len(RANGES) // 60]  # all of them are read from S3
+FEW = RANGES[:: len(RANGES) // 60]  # a sample; only the tests with S3 read all ranges
 
 
 class TestS3WithASingleWriter(StoreLaws):
@@ -69,5 +69,5 @@ class TestHttp(ReadingLaws):
             path = self.nginx.files / name / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(value)
-        # nginx answers 403 to requests for folders
+        # nginx answers requests for folders with 403
         return ObjectStore(f"{self.nginx.url}/{name}", missing_status=(403, 404))

@@ -1,4 +1,4 @@
-"""How many requests each kind of operation makes, counted by a server."""
+"""The number of requests that each kind of operation makes, counted by a server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def create(server: BadServer) -> Callable[..., Array]:
 
 
 def kinds(log: list[str]) -> dict[str, int]:
-    """Return how many requests of each method there are."""
+    """Return the number of requests by method."""
     methods = [line.split()[0] for line in log]
     return {method: methods.count(method) for method in sorted(set(methods))}
 
@@ -67,7 +67,7 @@ def test_each_chunk_takes_one_request(
     assert kinds(server.requests()) == {"GET": count}
 
 
-SHARD_SELECTIONS: dict[str, tuple[Any, int, int]] = {  # how many indices and ranges of inner chunks, or whole shards
+SHARD_SELECTIONS: dict[str, tuple[Any, int, int]] = {  # read, requests for indices, other requests
     "all": (lambda a: a[...], 0, 4),
     "a box": (lambda a: a[10:20, :], 2, 2),
     "an element": (lambda a: a[3, 4], 1, 1),
@@ -83,7 +83,7 @@ SHARD_SELECTIONS: dict[str, tuple[Any, int, int]] = {  # how many indices and ra
 def test_a_selection_of_shards_takes_two_rounds(
     server: BadServer, create: Callable[..., Array], read: Any, indices: int, others: int
 ) -> None:
-    """All indices, then one request for the inner chunks of a shard, which carries the ETag of the index."""
+    """First all indices are requested, then the inner chunks of each shard, with the ETag of its index."""
     array = create(codecs=[SHARD], chunks=(32, 32))
     assert np.array_equal(read(array), read(zarrlite.create_array(None, data=DATA)))
     log = server.requests()
@@ -116,7 +116,7 @@ def test_ranges_of_a_value_that_are_close_are_one_request(server: BadServer) -> 
     assert sorted(server.requests()) == ["GET a 5-1000000", "GET a 8000000-8000002", "GET b 5-8"]
     store.get_partial_values([("a", ALL), ("a", near), ("a", ByteRange(-4))])
     assert server.requests() == ["GET a"]
-    # the last range would make the request longer than 16 MiB
+    # one request for all ranges would be longer than 16 MiB
     store.set("c", bytes(2**25))
     server.requests()
     store.get_partial_values([("c", ByteRange(i * 2**20, i * 2**20 + 1)) for i in range(18)])
@@ -127,7 +127,7 @@ def test_reading_an_empty_range_only_checks_that_the_value_exists(server: BadSer
     server.behave()
     store = server.store()
     store.set("a", b"0123")
-    assert store.get("b") is None  # its answer proves that the bucket exists
+    assert store.get("b") is None  # the answer proves that the bucket exists
     server.requests()
     assert store.get_partial_values([("a", ByteRange(2, 2)), ("b", ByteRange(2, 2))]) == [b"", None]
     assert sorted(server.requests()) == ["HEAD a", "HEAD b"]

@@ -1,4 +1,4 @@
-"""Writers on several machines, which share nothing but the object store: nothing that was acknowledged is lost."""
+"""Writers that share nothing but an object store, as on several machines, lose nothing that was acknowledged."""
 
 from __future__ import annotations
 
@@ -113,11 +113,11 @@ def test_nothing_that_was_acknowledged_is_lost_when_the_server_is_killed(own_ser
     found = zarrlite.open_array(url, mode="r", storage_options=own_server.settings())[...]
     for row in range(2):
         assert found[row].min() == found[row].max()
-        assert found[row, 0] in (last[row], last[row] + 1)  # one may have been written, but not acknowledged
+        assert found[row, 0] in (last[row], last[row] + 1)  # the next value may have been written, but not acknowledged
 
 
 def make_in_parts(server: SeaweedFS) -> tuple[str, dict[str, Any], zarrlite.Array]:
-    """Return an array of one chunk in three parts, for a single writer."""
+    """Return an array of one chunk that is split into three parts, for a single writer."""
     url, options = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}", {**server.settings(), "single_writer": True}
     parts = ConcatParts([Part(".head", 16), Part(""), Part(".tail", 40)])
     data = np.zeros(100, "u2")
@@ -139,7 +139,7 @@ def test_a_chunk_in_parts_is_the_old_one_or_the_new_one_after_its_writer_was_kil
         rest, _ = process.communicate()
         acknowledged = [acknowledged, *map(int, rest.split())][-1]
         found = array[...]
-        assert len(set(found[:50].tolist())) == len(set(found[50:].tolist())) == 1  # halves are changed one by one
+        assert len(set(found[:50].tolist())) == len(set(found[50:].tolist())) == 1  # halves may be written separately
         assert {*found.tolist()} <= {acknowledged, acknowledged + 1}
         array[...] = acknowledged + 1  # the next writer completes the change
         assert (array[...] == acknowledged + 1).all()
@@ -228,4 +228,4 @@ def test_a_process_that_was_forked_after_a_request_gets_an_error_at_once(make_s3
     os.waitpid(child, 0)
     assert found.startswith("a process must not use object stores if it was forked after they were used; start it with")
     assert "'spawn' or 'forkserver'" in found
-    assert _read(store) == b"0123"  # the parent is not affected
+    assert _read(store) == b"0123"  # the parent process is not affected

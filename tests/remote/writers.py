@@ -13,9 +13,9 @@ from zarrlite import ObjectStore, StoreError
 
 
 def update_shards(options: dict[str, Any], first: int, threads: int, updates: int) -> None:
-    """Update distinct inner chunks of one shard: each thread has one, and writes 1, 2, ... to it.
+    """Update distinct inner chunks of one shard: each thread writes 1, 2, ... to one of them.
 
-    Each line of the input is the URL of an array, after which a line is printed.
+    Each line of the input is the URL of an array. A line is printed when its updates are done.
     """
     with ThreadPoolExecutor(threads) as pool:
         for url in sys.stdin:
@@ -30,7 +30,7 @@ def update_shards(options: dict[str, Any], first: int, threads: int, updates: in
 
 
 def write_until_killed(url: str, options: dict[str, Any], row: int) -> None:
-    """Write 1, 2, ... to an inner chunk; print each number that was acknowledged."""
+    """Write 1, 2, ... to an inner chunk; print each number when it has been acknowledged."""
     array = zarrlite.open_array(url, mode="r+", storage_options=options)
     for value in range(1, 10**6):
         while True:
@@ -43,7 +43,7 @@ def write_until_killed(url: str, options: dict[str, Any], row: int) -> None:
 
 
 def write_parts_until_killed(url: str, options: dict[str, Any]) -> None:
-    """Overwrite a chunk in parts with 1, 2, ...; print each number that was acknowledged."""
+    """Write 1, 2, ... to a chunk that is split into parts; print each number when it has been acknowledged."""
     array = zarrlite.open_array(url, mode="r+", storage_options=options)
     for value in range(int(array[0]) + 1, 10**6):
         if value % 2:
@@ -55,7 +55,7 @@ def write_parts_until_killed(url: str, options: dict[str, Any]) -> None:
 
 
 def create_node(url: str, options: dict[str, Any], name: str) -> None:
-    """Create a node; prints whether this process did."""
+    """Create a node, and print whether this process created it."""
     try:
         zarrlite.create_group(ObjectStore(url, **options), path="node", attributes={"by": name})
         print("created")

@@ -36,7 +36,7 @@ def chunk_shapes(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @st.composite
 def pairs(draw: Any, min_dims: int = 0, dtype: Any = "i4") -> tuple[np.ndarray, zarrlite.Array]:
-    """Draw the same content as a numpy array and as a zarrlite array, in chunks that need not divide its shape."""
+    """Draw a numpy array and a zarrlite array of the same content. The chunk shape need not divide the shape."""
     shape = draw(shapes(min_dims))
     array = np.arange(1, 1 + math.prod(shape), dtype="i4").reshape(shape).astype(dtype)
     return array, stored(array, draw(chunk_shapes(shape)), draw(st.sampled_from(CHAINS)))
@@ -55,7 +55,7 @@ def slices(n: int) -> st.SearchStrategy[slice]:
 
 
 def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
-    """Draw an index array, as an array of several dtypes or as nested lists; an empty one for an empty dimension."""
+    """Draw an index array of one of several dtypes, or nested lists. For an empty dimension, the array is empty."""
     if n == 0:
         return st.just(np.zeros(0, "i8"))
     arrays = npst.arrays(st.sampled_from(["i8", "i2", "u1"]), shape, elements=st.integers(0, n - 1))
@@ -65,7 +65,7 @@ def coordinates(n: int, shape: Any) -> st.SearchStrategy[Any]:
 
 
 def broadcastable(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[int, ...]]:
-    """Draw shapes that broadcast to this one: with axes of length one, with fewer axes."""
+    """Draw shapes that broadcast to this one, with some axes of length one or without some leading axes."""
     ones = st.tuples(*(st.sampled_from([n, 1]) for n in shape))
     return st.tuples(ones, st.integers(0, len(shape))).map(lambda t: t[0][t[1] :])
 
@@ -121,7 +121,7 @@ def values_for(draw: Any, shape: tuple[int, ...]) -> Any:
 
 
 def for_numpy(values: Any, shape: tuple[int, ...]) -> Any:
-    """Drop the leading axis of length one, which numpy itself drops for some kinds of index only."""
+    """Drop an additional leading axis of length one. For some kinds of index, numpy itself does not drop it."""
     return values.reshape(shape) if np.ndim(values) > len(shape) else values
 
 
@@ -179,7 +179,7 @@ def test_values_that_do_not_broadcast_are_refused_and_nothing_is_written(data: A
         copy[index] = values
         array[index] = values.reshape(shape[extra:])
     else:
-        with pytest.raises(ArgumentError, match=re.escape(f"do not fit a selection of shape {target}")):
+        with pytest.raises(ArgumentError, match=re.escape(f"cannot be broadcast to a selection of shape {target}")):
             copy[index] = values
     np.testing.assert_array_equal(copy[...], array)
 
@@ -487,14 +487,14 @@ WRONG_INDICES = [
             "__index__ method"
         ),
     ),
-    ("", 1.0, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not 1.0"),
-    ("", True, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not True"),
-    ("", {1}, "an index must be integers, slices, ..., None, or arrays of integers or booleans, not {1}"),
-    ("", [0.5], "an index must be integers, slices, ..., None, or arrays of integers or booleans, not [0.5]"),
+    ("", 1.0, "an index must be integers, slices, '...', None, or arrays of integers or booleans, not 1.0"),
+    ("", True, "an index must be integers, slices, '...', None, or arrays of integers or booleans, not True"),
+    ("", {1}, "an index must be integers, slices, '...', None, or arrays of integers or booleans, not {1}"),
+    ("", [0.5], "an index must be integers, slices, '...', None, or arrays of integers or booleans, not [0.5]"),
     (
         "",
         [[1], [2, 3]],
-        "an index must be integers, slices, ..., None, or arrays of integers or booleans, not [[1], [2, 3]]",
+        "an index must be integers, slices, '...', None, or arrays of integers or booleans, not [[1], [2, 3]]",
     ),
     ("", ([0, 1], [0, 1, 2]), "index arrays of shapes (2,), (3,) do not broadcast together"),
     ("", [True, False], "a mask must have the shape (4,) of the dimensions it indexes, not (2,)"),
@@ -547,11 +547,11 @@ def test_a_selection_too_large_for_memory_is_refused() -> None:
 
 
 WRONG_VALUES = [
-    (slice(None), np.zeros((3, 6)), "values of shape (3, 6) do not fit a selection of shape (4, 6)"),
-    (0, np.zeros(5), "values of shape (5,) do not fit a selection of shape (6,)"),
-    ((0, 0), np.zeros(2), "values of shape (2,) do not fit a selection of shape ()"),
-    (0, np.zeros((2, 6)), "values of shape (2, 6) do not fit a selection of shape (6,)"),
-    (slice(0, 0), np.zeros((2, 6)), "values of shape (2, 6) do not fit a selection of shape (0, 6)"),
+    (slice(None), np.zeros((3, 6)), "values of shape (3, 6) cannot be broadcast to a selection of shape (4, 6)"),
+    (0, np.zeros(5), "values of shape (5,) cannot be broadcast to a selection of shape (6,)"),
+    ((0, 0), np.zeros(2), "values of shape (2,) cannot be broadcast to a selection of shape ()"),
+    (0, np.zeros((2, 6)), "values of shape (2, 6) cannot be broadcast to a selection of shape (6,)"),
+    (slice(0, 0), np.zeros((2, 6)), "values of shape (2, 6) cannot be broadcast to a selection of shape (0, 6)"),
     (0, "text", "the values cannot be stored as int32: invalid literal for int() with base 10: 'text'"),
     (
         0,

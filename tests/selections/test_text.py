@@ -1,4 +1,4 @@
-"""Text is selected and assigned like numbers, however long it is: numpy stores up to 15 bytes in the array itself."""
+"""Text of any length is selected and assigned like numbers. numpy stores up to 15 bytes of it in the array itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_text_of_every_length_is_assigned_and_read_as_objects_are(
     stored = zarrlite.create_array({}, shape=SHAPE, dtype=dtype, fill_value=text(99), **keywords)
     view = stored if indexer == "self" else getattr(stored, indexer)
     objects = np.full(SHAPE, text(99), object)
-    assert view[index].tolist() == objects[numpy_index].tolist()  # every chunk is missing
+    assert view[index].tolist() == objects[numpy_index].tolist()  # every chunk is still missing
 
     count = objects[numpy_index].size
     values: Any = text(0) if single else [text(i) for i in range(count)]

@@ -22,7 +22,7 @@ INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
 
 
 class OnlyGet(Store):
-    """The smallest store: values by key."""
+    """The smallest possible store: it only reads values by key."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -97,7 +97,7 @@ def test_a_store_with_only_get_reads_the_same_as_one_in_memory(kind: str) -> Non
         np.testing.assert_array_equal(array[selection], expected[selection])
 
 
-# a draft shard has no checksum: a truncated one may end with bytes that look like an index
+# The draft's shards are left out: without a checksum, a truncated one may end with bytes that look like an index.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "draft" not in kind])
 def test_reading_a_truncated_shard_never_returns_wrong_data(kind: str) -> None:
     """Every read returns the right elements or raises a DataError, even if the store does not know sizes."""
@@ -117,6 +117,6 @@ def test_reading_a_truncated_shard_never_returns_wrong_data(kind: str) -> None:
 def test_a_wrong_size_error_keeps_its_place_when_pickled() -> None:
     error = WrongSizeError(3, 5)
     copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), str(copy), copy.size) == (WrongSizeError, "has 3 bytes, must have 5", 3)
-    assert str(error.at(key="c/0")) == "chunk c/0: has 3 bytes, must have 5"
+    assert (type(copy), str(copy), copy.size) == (WrongSizeError, "has 3 bytes, but must have 5", 3)
+    assert str(error.at(key="c/0")) == "chunk c/0: has 3 bytes, but must have 5"
     assert type(error.at(key="c/0")) is TruncatedError

@@ -25,12 +25,12 @@ from zarrlite.stores import files
 from zarrlite.stores.base import InPlace, overwrite
 
 LITTLE = Bytes()
-INDEX = 16 * 16  # a 4 x 4 grid of inner chunks, without a checksum
+INDEX = 16 * 16  # bytes of the index of 4 x 4 inner chunks, without a checksum
 SHAPE, SHARD, CHUNK = (10, 13), (8, 8), (2, 2)
 
 
 class RecordingStore(zarrlite.MemoryStore):
-    """Records writes, whole values and patches, and can fail at the nth one."""
+    """Records writes (of whole values and of patches), and can fail at the Nth one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def test_arrays_keep_their_data_with_every_strategy_order_and_header(kind: str, 
 
 
 def numbered(kind: str, store: Any, **options: Any) -> tuple[zarrlite.Array, Any]:
-    """Create an array of one shard with the elements 0, 1, 2 ..., opened for writing with these options."""
+    """Create an array of one shard with the elements 0, 1, 2 ..., whose sharding has these runtime options."""
     model = np.arange(64, dtype="u2").reshape(8, 8)
     array = zarrlite.create_array(store, data=model, **KINDS[kind](**options))
     if isinstance(store, RecordingStore):
@@ -233,7 +233,7 @@ def test_a_chunk_that_does_not_fit_in_place_rewrites_the_shard() -> None:
     kinds = [what for what, *_ in store.writes]
     assert "patch" in kinds
     array[0:4, 0:2] = 0
-    array[0:2, 0:2] = 1  # an absent chunk has no place
+    array[0:2, 0:2] = 1  # an absent chunk has no bytes that could be overwritten
     assert store.writes[-1][0] == "set"
     assert array[1, 1] == 1
 
@@ -252,7 +252,7 @@ def test_chunks_that_share_bytes_are_not_overwritten_in_place() -> None:
     store = RecordingStore()
     array, model = numbered("codec", store, strategy="in-place")
     shard = bytearray(store.get("c/0/0") or b"")
-    shard[-INDEX + 16 : -INDEX + 32] = shard[-INDEX : -INDEX + 16]  # the second chunk is the first one
+    shard[-INDEX + 16 : -INDEX + 32] = shard[-INDEX : -INDEX + 16]  # the second entry points to the first chunk
     store.set("c/0/0", bytes(shard))
     model[0:2, 2:4] = model[0:2, 0:2]
     array[0:2, 0:2] = model[0:2, 0:2] = 1
@@ -267,7 +267,7 @@ def test_a_cached_index_is_not_used_for_another_shard_of_the_same_size(kind: str
     ordered = bytes(store.get("c/0/0"))
     array[0, 0] = model[0, 0] = 100
     other = zarrlite.create_array(RecordingStore(), data=model, **KINDS[kind](order="morton"))
-    store.set("c/0/0", other.store.get("c/0/0"))  # the size of the first one, with its chunks elsewhere
+    store.set("c/0/0", other.store.get("c/0/0"))  # this shard has the same size, but its chunks are in another order
     assert len(store.get("c/0/0")) == len(ordered)
     assert store.get("c/0/0") != ordered
     for place in ((0, 4), (7, 7), (0, 4)):
@@ -280,7 +280,7 @@ def test_append_adds_chunks_and_index_to_the_old_shard_in_one_write() -> None:
     array, _ = numbered("codec", store, strategy="append")
     old = bytes(store.get("c/0/0") or b"")
     array[0:3, 0:2] = 7
-    assert store.writes == [("patch", "c/0/0", len(old), 8 + 8 + INDEX)]  # one write
+    assert store.writes == [("patch", "c/0/0", len(old), 8 + 8 + INDEX)]  # a single write
     assert bytes(store.get("c/0/0") or b"").startswith(old)
     assert array[0:4, 0].tolist() == [7, 7, 7, 24]
 
@@ -352,7 +352,7 @@ def test_a_rewrite_of_parts_on_a_full_disk_leaves_the_old_shard_or_the_new_one(
     monkeypatch.setattr(files, "write", filling)
     with contextlib.suppress(StoreError):
         array[...] = 7
-    # after the journal, all parts and the one that is emptied are written before any of them is renamed
+    # the journal, then all parts and the one that is emptied, are written before any part is renamed
     expected = np.full_like(model, 7) if room == 5 else model
     np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], expected)
     assert (left < 0) == any("__zarrlite.journal" in file.name for file in tmp_path.rglob("*")) or not room
@@ -377,7 +377,7 @@ def test_a_shard_with_its_index_in_a_part_is_never_rewritten_by_appending(kind: 
         array[i % 8, i % 7] = model[i % 8, i % 7] = i
     assert {(what, key) for what, key, *_ in store.writes} == {("patch", "c/0/0"), ("set", "c/0/0.index")}
     np.testing.assert_array_equal(array[...], model)
-    array[...] = model  # the whole shard is written again, without gaps
+    array[...] = model  # this writes the whole shard again, without gaps
     if kind == "in parts":
         assert store.size("c/0/0") == 128
 
@@ -396,7 +396,7 @@ def test_append_keeps_the_old_bytes_of_an_index_in_two_parts() -> None:
 
 def test_readers_of_a_shard_in_parts_see_it_before_or_after_an_append() -> None:
     class Appending(RecordingStore):
-        """A store with another writer that appends after each part that is read."""
+        """A store in which another writer appends each time that a part has been read."""
 
         other: Any = None
 
@@ -460,7 +460,7 @@ def test_a_failed_patch_is_undone_even_if_undoing_fails_in_part(
     def failing(fd: int, value: Any, offset: int) -> int:
         nonlocal calls
         calls += 1
-        if calls in (2, 3):  # the second piece, and putting it back
+        if calls in (2, 3):  # writing the second piece, and restoring it
             raise OSError(5, "Input/output error")
         return os.pwrite(fd, value, offset)
 
@@ -521,7 +521,7 @@ def test_a_patch_on_a_full_disk_changes_nothing(
     def filling(fd: int, value: Any, offset: int) -> int:
         nonlocal left
         if not left:
-            left = 10**6  # the old values can be written again
+            left = 10**6  # from now on, writes succeed, so that the old values can be restored
             raise OSError(28, "No space left on device")
         n = os.pwrite(fd, memoryview(value)[:left], offset)
         left -= n
@@ -620,7 +620,7 @@ def test_writing_options_are_not_stored() -> None:
     assert "append" not in str(numbered("codec", {}, strategy="append")[0].metadata.to_json())
 
 
-# arrays read and write the draft's chunks shard by shard
+# reading and writing chunks of the draft shard by shard
 
 
 def test_a_draft_shard_is_written_once() -> None:
@@ -647,7 +647,7 @@ def test_draft_shards_of_shards_are_written_once() -> None:
 
 
 class ReturnsInput(BytesBytesCodec):
-    """Returns its input, in the caller's memory."""
+    """A codec that returns its input itself, which is the caller's memory."""
 
     name = "test.returns-input"
 
@@ -671,7 +671,7 @@ CHAINS = {
 @pytest.mark.parametrize("write_empty", [False, True])
 def test_a_shard_has_the_same_bytes_alone_padded_and_in_parts(chain: Any, write_empty: bool, tmp_path: Path) -> None:
     data = np.random.default_rng(5).integers(0, 1000, (256, 256)).astype("u2")
-    data[:64, 64:128] = data[128:] = 0  # only the fill value
+    data[:64, 64:128] = data[128:] = 0  # inner chunks of only the fill value
     zarrlite.register(ReturnsInput)
     codec = ShardingIndexed((64, 64), chain)
     options: Any = {"shape": data.shape, "dtype": "u2", "chunks": data.shape, "write_empty_chunks": write_empty}
@@ -692,7 +692,7 @@ def test_a_shard_has_the_same_bytes_alone_padded_and_in_parts(chain: Any, write_
 
 
 class Failing(ReturnsInput):
-    """Encodes a number of values, then fails."""
+    """A codec that encodes a number of values, then fails."""
 
     name = "test.failing"
     left = 10**9
@@ -709,7 +709,7 @@ def test_an_encoding_error_leaves_the_old_shard(tmp_path: Path, monkeypatch: pyt
     zarrlite.register(Failing)
     codec = ShardingIndexed((64, 64), [LITTLE, Failing(), Crc32c()])
     array = zarrlite.create_array(tmp_path, data=data, chunks=data.shape, codecs=[codec])
-    monkeypatch.setattr(Failing, "left", 200)  # 256 in all
+    monkeypatch.setattr(Failing, "left", 200)  # there are 256 inner chunks
     with pytest.raises(ArgumentError, match="chunk c/0/0 cannot be encoded: no more"):
         array[...] = data + 1
     np.testing.assert_array_equal(array[...], data)

@@ -47,7 +47,7 @@ def wrap(store: Any, *parts: Any, shape: Any = (20,), **kwargs: Any) -> Any:
     return ConcatParts(parts).wrap(store, array_metadata(shape, "u1", chunks=(1,) * len(shape), **kwargs).in_store)
 
 
-# the parts of the value "0123456789", in which ranges are requested below
+# the parts of the value "0123456789", from which the tests below request ranges
 HEADER = (Part(".h", 3), Part(""), Part(".i", 2))
 
 
@@ -122,9 +122,9 @@ def test_values_are_split_when_written_and_joined_when_read(before: list[int], a
     ("parts", "value", "message"),
     [
         ((Part(".a"), Part(".b")), b"1", "cannot be written: only one part may omit size, but '.a' and '.b' do"),
-        ((Part(".a", 2), Part(".b", 3)), b"1234", "a value of 4 bytes does not fit parts of 5 bytes"),
-        ((Part(".a", 2), Part(".b", 3)), b"123456", "a value of 6 bytes does not fit parts of 5 bytes"),
-        ((Part(""), Part(".b", 3)), b"12", "a value of 2 bytes does not fit parts of at least 3 bytes"),
+        ((Part(".a", 2), Part(".b", 3)), b"1234", "a value must have 5 bytes, the total size of its parts, not 4"),
+        ((Part(".a", 2), Part(".b", 3)), b"123456", "a value must have 5 bytes, the total size of its parts, not 6"),
+        ((Part(""), Part(".b", 3)), b"12", "a value must have at least 3 bytes, the total size of its parts, not 2"),
     ],
 )
 def test_a_value_that_does_not_fit_the_parts_is_refused_and_changes_nothing(
@@ -151,7 +151,7 @@ def test_reading_a_missing_part_of_a_chunk_is_an_error(gone: str, byte_range: An
         return
     with pytest.raises(DataError) as caught:
         store.get("c/1", r)
-    assert str(caught.value) == f"the part 'c/1{gone}' is missing, others are there"
+    assert str(caught.value) == f"the part 'c/1{gone}' is missing, but other parts exist"
     with pytest.raises(DataError):
         store.size("c/1")
 

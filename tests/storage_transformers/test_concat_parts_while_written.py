@@ -1,4 +1,4 @@
-"""Readers of chunks in parts find the old or the new chunk while another process writes, and after it was killed."""
+"""Readers of chunks split into parts find the old or the new chunk while a process writes, and after it was killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTS = {
     "index within": [Part(".first", 2), Part("")],
 }
 STRATEGIES = ["rewrite", "in-place", "append"]
-# each version is written by two assignments, so that chunks are updated as well; a reader may see either
+# After each version, its second inner chunk is updated alone, so a reader may see either version of that chunk.
 WRITER = """
 import sys
 import numpy as np
@@ -52,7 +52,7 @@ while True:
 
 @contextlib.contextmanager
 def written(path: Path, parts: Any, strategy: str) -> Iterator[tuple[zarrlite.Array, subprocess.Popen[bytes]]]:
-    """Start a process that writes the versions of an array in turn, and kill it at the end."""
+    """Start a process that writes the versions of an array in turn, and kill it when the context ends."""
     np.save(path / "old.npy", OLD)
     np.save(path / "new.npy", NEW)
     array = zarrlite.create_array(
@@ -74,7 +74,7 @@ def written(path: Path, parts: Any, strategy: str) -> Iterator[tuple[zarrlite.Ar
 
 
 def state_of(values: Any, selection: Any) -> str:
-    """Return which version a selection has; the second inner chunk may have either one."""
+    """Return the name of the version that a selection shows. The second inner chunk may be from either version."""
     for name, version in VERSIONS.items():
         for other in VERSIONS.values():
             state = version.copy()
@@ -91,7 +91,7 @@ def test_readers_of_a_chunk_being_written_see_one_version_of_it(tmp_path: Path, 
     outcomes = {"old": 0, "new": 0}
     with written(tmp_path, parts, strategy) as (array, writer):
         end = time.monotonic() + 0.5
-        while time.monotonic() < end or not all(outcomes.values()):  # until both versions were read
+        while time.monotonic() < end or not all(outcomes.values()):  # until both versions have been read
             assert writer.poll() is None
             for selection in selections:
                 outcomes[state_of(array[selection], selection)] += 1
@@ -108,7 +108,7 @@ def test_a_killed_writer_leaves_one_version_that_the_next_writer_replaces(
         path.mkdir()
         with written(path, parts, strategy) as (_, writer), contextlib.suppress(subprocess.TimeoutExpired):
             writer.wait(moments.uniform(0, 0.05))
-        assert writer.returncode == -9  # SIGKILL, and no error before
+        assert writer.returncode == -9  # ended by SIGKILL, not by an error
         found = zarrlite.open_array(path, mode="r")
         assert state_of(found[...], slice(None)) in VERSIONS
         assert [*found[...]] == [found[i] for i in range(len(OLD))]

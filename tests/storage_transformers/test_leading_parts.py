@@ -1,4 +1,4 @@
-"""Sized parts before the main part of a shard are its header: new shards leave them free."""
+"""Parts of fixed size before the main part of a shard are its header, which new shards fill with zeros."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_header_0_stores_data_in_the_leading_parts() -> None:
     reopened = zarrlite.open_array(store)  # without the option, shards with data in these parts are still read
     np.testing.assert_array_equal(reopened[...], DATA)
     reopened[0] = 1
-    assert get(store, "c/0/0.header") == bytes(8)  # the data is moved when the shard is written
+    assert get(store, "c/0/0.header") == bytes(8)  # writing the shard moves the data out of the header
     assert reopened[:2].tolist() == [[1] * 4, DATA[1].tolist()]
 
 
@@ -122,7 +122,7 @@ def test_the_unchanged_example_of_the_proposal_is_opened_and_written() -> None:
     document = cases["proposals/concat-parts/examples/header"]["document"]
     store = zarrlite.MemoryStore({"zarr.json": json.dumps(document).encode()})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it lacks a fill value
+        warnings.simplefilter("ignore")  # the example lacks a fill value
         array = zarrlite.open_array(store, strict=False)
     array[:500, :500] = 7
     array[600, 600] = 3

@@ -1,4 +1,4 @@
-"""Interrupted changes of chunks in parts: readers find the old chunk or the new one, whatever happens."""
+"""After an interrupted change of a chunk that is split into parts, readers find the old chunk or the new one."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CHANGES = [write_all, write_some, write_several, erase]
 
 
 class Interrupted(PrefixStore):
-    """A store whose operations that change something fail from the Nth on: before they happen, or after."""
+    """A store in which all changes from the Nth on fail. If `after` is true, the Nth one is made before it fails."""
 
     def __init__(self, store: Store, error: BaseException, *, after: bool) -> None:
         super().__init__(store, "")
@@ -144,7 +144,7 @@ def create(store: Store, stack: str, data: Any = OLD) -> zarrlite.Array:
 
 
 def found_in(store: Store) -> Any:
-    """Return the elements, after checking that all ways of reading agree where they need more than one part."""
+    """Return the elements, after checking that partial reads agree with them if those need more than one part."""
     array = zarrlite.open_array(store, mode="r")
     whole = array[...]
     if array.shards is not None or isinstance(array.metadata.codecs[-1], Crc32c):
@@ -179,7 +179,7 @@ def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
             was_interrupted = store.left <= 0
             found = found_in(below)
             is_old, is_changed = (np.array_equal(found, value) for value in (old, new))
-            in_shards = stack == "parts in shards"  # there are four chunks, each of which is one value
+            in_shards = stack == "parts in shards"  # four chunks, each of which may be old or new
             assert is_old or is_changed or (in_shards and _is_mixed_by_chunks(found, old, new))
             store.left = None
             write_all(zarrlite.open_array(below, mode="r+"))
@@ -191,7 +191,7 @@ def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
 
 
 def options_of(stack: str) -> dict[str, dict[str, Any]]:
-    """Return the runtime options of a stack, which are not stored."""
+    """Return the runtime options of a stack, which zarr.json does not contain."""
     strategy = stack.rpartition(", ")[2]
     if strategy not in ("rewrite", "in-place", "append"):
         return {}
@@ -209,7 +209,7 @@ def _is_mixed_by_chunks(found: Any, old: Any, new: Any) -> bool:
 # The journal itself
 
 
-EMPTIED, STORED = 3, 4  # changes of a store up to the one that fails: the largest part, or the one after it
+EMPTIED, STORED = 3, 4  # number of the change that fails: that of the largest part, or the next one
 STATES = pytest.mark.parametrize(("left", "chunk"), [(EMPTIED, OLD), (STORED, NEW)], ids=["old", "new"])
 
 
@@ -251,7 +251,7 @@ def test_fsck_reports_an_interrupted_change_and_completes_it(left: int, chunk: A
     below = interrupted("checksum apart", left)
     (problem,) = check(below)
     assert (problem.key, problem.kind) == (f"c/0/{JOURNAL}.0", "journal")
-    assert problem.message == "chunk c/0/0 is being changed, or that was interrupted"
+    assert problem.message == "chunk c/0/0 is being changed, or a change was interrupted"
     assert repair(below, [problem]) == [problem]
     assert [*check(below)] == []
     assert [*below.list()] == ["c/0/0", "c/0/0.c", "zarr.json"]
@@ -261,7 +261,7 @@ def test_fsck_reports_an_interrupted_change_and_completes_it(left: int, chunk: A
 def test_parts_that_fit_together_are_the_chunk_whatever_a_journal_says() -> None:
     below, other = interrupted("checksum apart"), MemoryStore()
     create(other, "checksum apart", OLD + 5)
-    for key in ("c/0/0", "c/0/0.c"):  # another program has written the chunk since
+    for key in ("c/0/0", "c/0/0.c"):  # meanwhile, another program has written the chunk
         below.set(key, other.get(key) or b"")
     np.testing.assert_array_equal(found_in(below), OLD + 5)
     problems = [*check(below)]
@@ -289,7 +289,7 @@ def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) ->
     journal = bytes(below.get(key) or b"")
     if damage == "gone":
         below.erase(key)
-    elif damage == "another":  # a part has a size that this change does not lead to
+    elif damage == "another":  # a part has a size that is not a result of this change
         below.set("c/0/0", b"123")
     else:
         below.set(key, journal[:-1] if damage == "cut" else journal[:40] + b"\xff" + journal[41:])
@@ -298,7 +298,7 @@ def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) ->
 
 
 def test_without_a_journal_an_interrupted_change_is_an_error() -> None:
-    below = interrupted("checksum apart", left=5)  # all but the journal, which stays
+    below = interrupted("checksum apart", left=5)  # only the last change fails, so the journal stays
     assert f"c/0/{JOURNAL}.0" in below.list()
     store = Interrupted(below, OSError(5, "the disk is gone"), after=False)
     array = zarrlite.open_array(store, mode="r+", options={"/storage_transformers/0": {"journal": False}})
@@ -364,7 +364,7 @@ def test_a_large_part_is_written_once(start: int) -> None:
         store, data=old, codecs=[Bytes()], storage_transformers=[ConcatParts([Part(""), Part(".c", 4)])]
     )
     new = old.copy()
-    new[[start % (len(old) - 4), -1]] += 1  # both parts change, the large one where it starts to be compared or later
+    new[[start % (len(old) - 4), -1]] += 1  # both parts change; the large one at one of several offsets
     store.written = 0
     array[...] = new
     np.testing.assert_array_equal(array, new)
@@ -372,7 +372,7 @@ def test_a_large_part_is_written_once(start: int) -> None:
 
 
 class Logged(MemoryStore):
-    """A store that records the keys that are written, and the journals."""
+    """A store that records the keys that are set, and the journals."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -418,9 +418,10 @@ def test_the_journal_of_a_new_chunk_has_only_that_it_was_absent() -> None:
 
 
 def test_versions_of_parts_that_end_with_a_checksum_are_distinguished() -> None:
-    # the checksum of data that is followed by its own checksum is constant, so a journal has bytes to compare
+    # The checksum of data that ends with its own checksum is constant, so it cannot distinguish two versions of such a
+    # part. The journal therefore contains some of the part's bytes.
     old, new = (value.astype("u8") for value in (OLD, NEW))
-    old[:2, :2] = new[2:, 2:] = 0  # another index, and a part of the same size
+    old[:2, :2] = new[2:, 2:] = 0  # the index changes, but not the size of the other part
     below = MemoryStore()
     zarrlite.create_array(
         below,

@@ -1,4 +1,4 @@
-"""Readers see one version of a chunk in parts that is replaced between any two steps of a read, and no error."""
+"""A chunk split into parts may be replaced between any two steps of a read: readers see one version, and no error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from zarrlite.stores.base import Request
 
 
 class Stepwise(PrefixStore):
-    """A store that calls a function before one of the operations by which it is read, counted from 1."""
+    """A store that calls a function before the Nth operation that reads from it."""
 
     def __init__(self, store: Store, function: Callable[[], None]) -> None:
         super().__init__(store, "")
-        self.left, self.function = 0, function  # how many operations are left until the call
+        self.left, self.function = 0, function  # number of operations until the call
 
     def step(self) -> None:
         self.left -= 1
@@ -49,7 +49,7 @@ class Stepwise(PrefixStore):
 
 
 class StepwiseSource(Source):
-    """A source of such a store."""
+    """A source of a `Stepwise` store."""
 
     def __init__(self, source: Source, step: Callable[[], None]) -> None:
         self.source, self.step = source, step
@@ -76,7 +76,7 @@ class StepwiseSource(Source):
 
 
 MORE = NEW[:, ::-1] + 500
-# changes between two steps of the reader
+# assignments, as (index, values), that are made between two steps of the reader
 CHANGES: dict[str, list[tuple[Any, Any]]] = {
     "all": [(np.s_[...], NEW)],
     "one element": [(np.s_[0, 0], 99)],
@@ -116,7 +116,7 @@ def test_a_read_sees_one_version_of_a_chunk_that_is_replaced_between_its_steps(
             store.left = number
             found = reader[selection]
             assert any(np.array_equal(found, state[selection]) for state in states), (selection, number, found)
-            if store.left > 0:  # the read has fewer steps
+            if store.left > 0:  # the read took fewer steps, so all of them have been tried
                 break
 
 
@@ -144,7 +144,7 @@ def test_a_chunk_that_is_replaced_in_every_attempt_to_read_it_is_an_error(tmp_pa
 
 
 class StoredAndErased(PrefixStore):
-    """A store whose reader first looks for a journal after a first write has ended and before an erasure begins."""
+    """A store whose reader first looks for a journal between the end of a first write and the start of an erasure."""
 
     def __init__(self, store: Store, value: Buffer, journal: Buffer) -> None:
         super().__init__(store, "")
@@ -181,7 +181,7 @@ def test_a_chunk_stored_and_erased_while_its_journal_is_looked_up_reads_as_missi
 
 
 class Recorded(dict[str, bytes]):
-    """A mapping that remembers its content before each change."""
+    """A dict that records its content before each change."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -223,5 +223,5 @@ def test_a_reader_that_starts_during_a_write_in_memory_sees_one_version(changes:
                 store.left = number
                 found = reader[selection]
                 assert any(np.array_equal(found, state[selection]) for state in expected), (i, selection, number, found)
-                if store.left > 0:  # the read has fewer steps
+                if store.left > 0:  # the read took fewer steps, so all of them have been tried
                     break

@@ -1,4 +1,4 @@
-"""Sources of chunks in parts: all reads see one version of the chunk, or raise an error."""
+"""Sources of chunks that are split into parts: all reads see one version of the chunk, or raise an error."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_parts_that_do_not_fit_are_refused_in_every_way(store: Store, damage: st
     else:
         gone = KEY + (".i" if damage == "index" else "")
         store.erase(gone)
-        message = rf"^the part '{gone}' is missing, others are there$"
+        message = rf"^the part '{gone}' is missing, but other parts exist$"
     source = wrapped.source(KEY)
     assert source.known_size() is None
     for read in (source.read_one, source.size, lambda: source.read([ByteRange(2, 14), ALL])):
@@ -149,7 +149,7 @@ def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store
     assert source.read_one() == VALUE
     assert source.read_one(end) == index
     store.set(KEY + ".i", b"other")
-    with pytest.raises(ReplacedError):  # the other part is the same: it may be overwritten in place
+    with pytest.raises(ReplacedError):  # although the other part is unchanged: it could have been overwritten in place
         source.read_one(end)
     source.close()
     assert source.read_one(end) == b"other"
@@ -161,12 +161,12 @@ def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store
         source.close()
 
 
-# Writers in between; the known size of a chunk may be outdated, but reads notice that
+# Writers between the steps of a read. `known_size` is left out, because it may be outdated; reads notice that.
 CHECKED_READS = [name for name in READS if name != "known size"]
 
 
 class Interrupted(PrefixStore):
-    """A store that lets a writer act right before a certain part is opened for reading."""
+    """A store that calls `write` right before the part `before` is opened for reading."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, "")
@@ -264,7 +264,7 @@ def test_a_chunk_that_is_replaced_after_its_last_part_was_opened_is_read_again(
     if len(opened_by(store, parts, read)) < len(parts):
         assert source.size() == len(VALUE)
     wrapped.set(KEY, OTHER)
-    for again in (source.read_one, source.size):  # a part may have been overwritten in place before
+    for again in (source.read_one, source.size):  # a part could have been overwritten in place since it was opened
         with pytest.raises(DataError, match=r"^was replaced while it was read; read it again$"):
             again()
     assert not source.is_current()
@@ -293,7 +293,7 @@ def test_the_source_of_a_chunk_is_current_until_one_of_its_parts_is_replaced(
     wrapped = in_parts(store, parts)
     wrapped.set(KEY, VALUE)
     source = wrapped.source(KEY)
-    assert source.is_current()  # nothing was opened yet
+    assert source.is_current()  # nothing has been opened yet
     assert source.size() == len(VALUE)
     assert source.is_current()
     key = KEY + parts[number].key_suffix

@@ -56,7 +56,7 @@ def test_shard_keys_are_chunk_coordinates_divided_by_chunks_per_shard(chunk: Any
     store = wrap(below, (32, 2))
     store.set(f"c/{chunk[0]}/{chunk[1]}", b"value")
     assert list(below.list()) == ["c/3/9"]
-    assert below.size("c/3/9") == 5 + 1024  # the draft says 1014
+    assert below.size("c/3/9") == 5 + 1024  # the draft's text says 1014, by mistake
     for other in ("c/95/18", "c/96/17", "c/128/18", "c/127/20"):
         assert store.get(other) is None
 
@@ -309,7 +309,7 @@ def test_a_shard_of_too_many_chunks_is_refused() -> None:
         store.set("c/0", b"value")
     below.set("c/0", b"value")
     for read in (lambda: list(store.list_prefix("c/")), lambda: store.get("c/7"), lambda: store.size("c/7")):
-        with pytest.raises(ShardError, match="the index has 17592186044416 bytes, the shard only 5"):
+        with pytest.raises(ShardError, match="the index has 17592186044416 bytes, but the shard has only 5"):
             read()
 
 
@@ -324,7 +324,7 @@ def test_draft_shards_are_read_and_written_with_and_without_missing_chunks(missi
     np.testing.assert_array_equal(array[...], data)
     np.testing.assert_array_equal(array[1:6:2, [8, 0]], data[1:6:2, [8, 0]])
     array[2:5, 3:8] = data[2:5, 3:8] = 5
-    array[0:2, 0:2] = data[0:2, 0:2] = 0  # a chunk that is absent then
+    array[0:2, 0:2] = data[0:2, 0:2] = 0  # makes this chunk absent
     np.testing.assert_array_equal(zarrlite.open_array(store, mode="r")[...], data)
     assert (array.chunks, array.nchunks, array.nchunks_initialized) == ((2, 2), 20, 19)
     if missing == "error":

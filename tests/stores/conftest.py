@@ -1,4 +1,4 @@
-"""A local store, and the files that it has on disk."""
+"""Fixtures: a local store, and the list of its files on disk."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def store(root: Path) -> LocalStore:
 
 @pytest.fixture
 def tree() -> Callable[[Path], list[str]]:
-    """All paths below a directory; directories end with a slash."""
+    """A function that lists all paths below a directory; paths of directories end with a slash."""
     return lambda root: sorted(str(path.relative_to(root)) + "/" * path.is_dir() for path in root.rglob("*"))

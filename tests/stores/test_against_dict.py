@@ -1,4 +1,4 @@
-"""Any sequence of operations has the same results on every store as on a dict."""
+"""Every sequence of operations has the same results on every store as on a dict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIXES = ["", "a/", "a/c/", "a/c/0/", "b/", "b/d/", "none/"]
 
 
 class DictStore(Store):
-    """The model: a dict with the defaults of the ABC, which are thereby tested too."""
+    """The model: a dict with the default methods of `Store`, which are thereby tested, too."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -75,7 +75,7 @@ operations = st.lists(
 
 
 def outcome(store: Store, name: str, args: tuple[Any, ...]) -> Any:
-    """Return the result of an operation, or the values that were passed to its function."""
+    """Return the result of an operation; for `update`, return the values that its function receives."""
     if name == "update":
         key, new = args
         seen: list[Buffer | None] = []

@@ -1,6 +1,6 @@
-"""The Store ABC: its defaults over a store that only reads, subclasses of stores, and the helper functions.
+"""The Store ABC: its default methods in a store that only reads, subclasses of stores, and the helper functions.
 
-The defaults over a store that can be written are tested in test_against_dict.py.
+The default methods in a store that also writes are tested in test_against_dict.py.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_the_default_source_reads_the_current_value() -> None:
 
 
 class DictStore(Store):
-    """The four operations over a dict."""
+    """A store that implements the four required operations with a dict."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -126,7 +126,7 @@ class Unreachable(Store):
 
 
 class UnreachableBatches(Unreachable):
-    """An unreachable store with batch operations of its own."""
+    """An unreachable store that overrides the batch operations."""
 
     def get_partial_values(self, requests: Any, memory: Any = None) -> Any:
         raise self.error
@@ -170,7 +170,7 @@ def test_interrupts_and_errors_of_the_library_pass_unchanged(operation: Any, err
 
 
 class UnreachableSource(VersionedSource, GrowingSource):
-    """A user's source, all operations of which raise the same exception."""
+    """A user-defined source whose operations all raise the same exception."""
 
     separate_tail = 3
 
@@ -184,7 +184,7 @@ class UnreachableSource(VersionedSource, GrowingSource):
 
 
 class StoreOfSources(DictStore):
-    """A user's store that returns this source."""
+    """A user-defined store that always returns the same source."""
 
     def __init__(self, source: Source) -> None:
         super().__init__({})
@@ -274,7 +274,7 @@ def test_a_change_in_place_is_applied_to_the_value_it_was_computed_from() -> Non
 
 @pytest.fixture(params=[LocalStore, MemoryStore, PrefixStore])
 def base(request: pytest.FixtureRequest) -> type[Store]:
-    """A class of stores that overrides more than the four operations."""
+    """A store class that overrides more than the four required operations."""
     cls: type[Store] = request.param
     return cls
 
@@ -364,7 +364,7 @@ def test_a_subclass_keeps_the_operations_that_it_overrides_itself() -> None:
             return [b"from get_partial_values"]
 
     class Child(Own):
-        """Overrides nothing; the overrides of Own stay in effect."""
+        """A class without overrides; those of `Own` stay in effect."""
 
     for store in (Own(), Child()):
         assert store.get_partial_values([("k", ALL)]) == [b"from get_partial_values"]
@@ -430,7 +430,7 @@ def test_buffers_of_any_item_type_become_views_of_bytes(buffer: Buffer) -> None:
 
 
 class Batching(MemoryStore):
-    """A store that sends one request to store several values, which fails."""
+    """A store that stores several values with a single request, which fails."""
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         for key, change in changes:

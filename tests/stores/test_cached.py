@@ -1,4 +1,4 @@
-"""CachedStore: laws, requests that are saved, versions, bounds, damage, and concurrent readers and writers."""
+"""CachedStore: laws, avoided requests, versions, size limits, damaged files, and concurrent readers and writers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = ("memory", "directory")
 
 @pytest.fixture(params=KINDS)
 def cached(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., CachedStore]:
-    """A function that returns a cached store, in memory and in a directory."""
+    """A function that returns a cached store, whose cache is in memory or in a directory."""
     return lambda store, max_bytes=2**20: CachedStore(
         store, tmp_path / "cache" if request.param == "directory" else None, max_bytes
     )
@@ -158,10 +158,10 @@ def test_another_version_drops_every_range_of_its_key(cached: Any) -> None:
     view = cached(store)
     assert view.get("c/0", ByteRange(4, 9)) == b"value"
     assert view.get("c/1", ByteRange(1, 5)) == b"tays"
-    store.set("c/0", b"new thing")  # by another writer
+    store.set("c/0", b"new thing")  # as if by another writer
     assert view.get("c/0", ByteRange(4, 9)) == b"value"
     assert view.get("c/0", ByteRange(1, 3)) == b"ew"
-    if view.cache is not None:  # the files of the old version are gone
+    if view.cache is not None:  # the files of the old version have been removed
         assert len([*files(Path(view.cache))]) == 2
     assert view.get("c/0", ByteRange(4, 9)) == b"thing"
     store.requests.clear()
@@ -207,7 +207,7 @@ def test_a_source_without_versions_never_mixes_the_store_and_the_cache(cached: A
     view._cache.drop(["c/0"])
     assert source.read_one(ByteRange(1, 3)) == b"ew"
     generation = view._cache.generation("c/0")
-    view._cache.store("c/0", generation, Version("ab", 9), (0, 9), b"old value")  # by a reader that is slower
+    view._cache.store("c/0", generation, Version("ab", 9), (0, 9), b"old value")  # as if by a slower reader
     assert source.read_one(ByteRange(4, 9)) == b"thing"
 
 
@@ -298,7 +298,7 @@ def test_the_least_recently_used_ranges_are_dropped_first(kind: str, tmp_path: P
     for number in (4, 5):
         cache.store(f"c/{number}", cache.generation(f"c/{number}"), version, (0, 200), bytes([number]) * 200)
     kept = [number for number in range(6) if cache.find(f"c/{number}", version, (0, 200)) is not None]
-    assert kept in ([0, 2, 3, 4, 5], [0, 2, 4, 5])  # a directory makes a little more room
+    assert kept in ([0, 2, 3, 4, 5], [0, 2, 4, 5])  # a cache in a directory drops more than necessary
     assert 1 not in kept
 
 
@@ -333,7 +333,7 @@ def test_other_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="store must be a Store, not dict"):
         CachedStore({})  # type: ignore[arg-type]
     CachedStore(LocalStore("/a"), tmp_path)
-    with pytest.raises(ArgumentError, match=r"a directory for one store, .* has values of LocalStore\('/a'\)"):
+    with pytest.raises(ArgumentError, match=r"a directory for one store, .* contains values of LocalStore\('/a'\)"):
         CachedStore(LocalStore("/b"), tmp_path)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="cannot be used"):

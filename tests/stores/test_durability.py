@@ -1,7 +1,7 @@
 """With fsync=True, everything that an operation has done survives a power cut, and changes become durable in order.
 
-The model is strict: a name that was created, replaced or removed since the last sync of its directory may be lost, each
-independently of the others. Values are synced before they get a name, as other tests show.
+The model of a power cut is strict: each creation, replacement or removal of a name since the last sync of its directory
+may be lost, independently of the others. Other tests show that values are synced before they get a name.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tests.stores.test_local_processes import exit_status, fork
 from zarrlite.errors import StoreError
 from zarrlite.stores import LocalStore
 
-Names = dict[str, str | None]  # path -> the file at the path, None if there is no such name
+Names = dict[str, str | None]  # path -> content of the file, None if there is no file
 KEYS = ["a/b/index", "a/b/main", "a/c", "d"]
 
 
 class Disk:
-    """The names on a disk, and the changes of names that are not durable yet."""
+    """The names on a disk, and the changes to them that are not durable yet."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         self.root = str(root)
         self.durable: Names = {}
         self.pending: list[tuple[str, str | None]] = []
-        self.states: list[dict[str, str]] = []  # the values that a power cut can leave, at any time
+        self.states: list[dict[str, str]] = []  # all sets of values that a power cut could have left
         originals = {name: getattr(os, name) for name in ("replace", "link", "unlink", "mkdir", "rmdir", "fsync")}
 
         def replace(old: str, new: str) -> None:
@@ -71,7 +71,7 @@ class Disk:
         self.cut()
 
     def cut(self) -> None:
-        """Record all states that a power cut may leave now."""
+        """Record all states that a power cut could leave at this moment."""
         for chosen in itertools.product((False, True), repeat=len(self.pending)):
             names = {**self.durable}
             for (path, value), survives in zip(self.pending, chosen, strict=True):

@@ -51,7 +51,7 @@ def test_a_mapping_of_fsspec_is_read_in_parts(web: WebServer) -> None:
     web.reset()
     assert array[40_000] == 40_000
     assert [method for method, _, _ in web.requests] == ["HEAD", "GET", "GET", "HEAD"]
-    assert web.bytes_sent < 2000  # the index, and one element; the shard has 512 KiB
+    assert web.bytes_sent < 2000  # the index and one element; the whole shard has 512 KiB
 
 
 def test_a_mapping_keeps_its_own_missing_exceptions(web: WebServer) -> None:
@@ -148,7 +148,7 @@ def test_chunks_of_a_remote_filesystem_are_read_at_once(web: WebServer) -> None:
     barrier = threading.Barrier(8)
 
     class Waiting(dict[str, bytes]):
-        """A filesystem that answers requests for chunks only once eight of them are under way."""
+        """Values of a server that answers requests for chunks only once eight of them are under way."""
 
         def get(self, key: str, default: Any = None) -> Any:
             if "/" in key:
@@ -167,7 +167,7 @@ def test_ranges_cost_one_request_each(web: WebServer) -> None:
     web.values["a"] = bytes(range(256)) * 4
     store = on_the_web(web)
     assert store.get("a", zarrlite.ByteRange(10, 20)) == web.values["a"][10:20]
-    assert web.requests[1:] == [("HEAD", "a", None)]  # once: whether the server sends ranges
+    assert web.requests[1:] == [("HEAD", "a", None)]  # a single request, to find out whether the server supports ranges
     for byte_range, header in (
         (zarrlite.ByteRange(10, 20), "bytes=10-19"),
         (zarrlite.ByteRange(0, 2000), "bytes=0-1999"),
@@ -224,7 +224,7 @@ def test_a_server_that_cannot_be_reached_is_an_error() -> None:
 
 def test_a_missing_bucket_is_an_error(memory: Any) -> None:
     class Buckets(type(memory)):  # type: ignore[misc]
-        """Reports a missing bucket as s3fs does."""
+        """A filesystem that reports a missing bucket in the same way as s3fs."""
 
         def cat_file(self, path: str, **keywords: Any) -> bytes:
             raise FileNotFoundError("The specified bucket does not exist")
@@ -342,7 +342,7 @@ def test_erasing_a_prefix_on_a_disk_removes_its_folders(tmp_path: Path) -> None:
     store = FsspecStore(fsspec.filesystem("file"), str(tmp_path))
     store.set_many([("a/b/c", b"1"), ("a/d", b"2"), ("e/f", b"3")])
     store.erase("a/b/c")
-    store.set("a/b", b"4")  # in place of an empty folder
+    store.set("a/b", b"4")  # replaces the folder, which is empty now
     store.erase_prefix("a/")
     assert os.listdir(tmp_path) == ["e"]
     with pytest.raises(StoreError, match=r"'e' cannot be written: .*it is a prefix of other keys"):
@@ -372,7 +372,7 @@ def _read(store: FsspecStore, answers: Any) -> None:
 def test_other_processes_can_read_from_a_store(web: WebServer, method: str) -> None:
     web.values["a"] = b"value"
     store = on_the_web(web)
-    assert store.get("a") == b"value"  # the parent has used the event loop
+    assert store.get("a") == b"value"  # so that the event loop of the parent process is running
     context = multiprocessing.get_context(method)
     answers = context.Queue()
     child = context.Process(target=_read, args=(store, answers))

@@ -1,4 +1,4 @@
-"""FsspecStore: the laws of stores, on filesystems of several kinds."""
+"""FsspecStore: the laws of stores, on several kinds of filesystems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TestFsspecStoreOnADisk(StoreLaws):
 
 
 class TestFsspecStoreInAView(StoreLaws):
-    """A filesystem that wraps another one, and that the store does not recognize as local."""
+    """A store on a filesystem that wraps another one, and that the store does not recognize as local."""
 
     def make_store(self) -> Store:
         files = fsspec.filesystem("memory", global_store=False, skip_instance_cache=True)
@@ -74,7 +74,7 @@ class _Web(ReadingLaws):
             yield
 
     def store_with(self, values: Mapping[str, bytes]) -> Store:
-        # the filesystem can list a folder only by its page, so the folder is never empty
+        # the filesystem lists a folder by reading its web page, and the server has no page for an empty folder
         web = self.servers.enter_context(serving({f"a b/{key}": value for key, value in values.items()}))
         web.honours_ranges = self.honours_ranges
         return FsspecStore(fsspec.filesystem("http"), f"{web.url}/a%20b", read_only=True)

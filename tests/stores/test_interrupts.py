@@ -1,7 +1,7 @@
 """An interrupt (Ctrl-C) at any point of an operation leaves no lock, descriptor or temporary file behind.
 
-CPython runs signal handlers when a Python function starts, after calls of C functions, and when a loop starts over.
-`interrupt_at` requests the handler right before each of these instructions in turn; a timer does so at random times.
+CPython runs signal handlers when a Python function starts, after calls to C functions, and when a loop jumps back to
+its start. `interrupt_at` interrupts an operation right before one of these instructions; a timer, at random times.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from zarrlite.stores.base import InPlace
 from zarrlite.testing import in_threads
 
 SEED = 20
-STEP = int(os.environ.get("ZARRLITE_INTERRUPT_STEP", "7"))  # 1: every point is interrupted
-RANDOM_INTERRUPTS = int(os.environ.get("ZARRLITE_INTERRUPTS", "20"))  # for each operation
+STEP = int(os.environ.get("ZARRLITE_INTERRUPT_STEP", "7"))  # tests every STEP-th point; 1 tests all of them
+RANDOM_INTERRUPTS = int(os.environ.get("ZARRLITE_INTERRUPTS", "20"))  # number of interrupts for each operation
 OLD = {"a/b": b"old" * 1000, "a/c": b"old" * 1000, "a/d/e": b"old" * 1000}
 NEW = b"new" * 1000
 MANY = [f"n/{n}" for n in range(4)]
@@ -95,14 +95,14 @@ def _handlers() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _fast_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace fsync by another C function, which can be interrupted at the same points."""
+    """Replace fsync with a faster C function, which can be interrupted at the same points."""
     monkeypatch.setattr(os, "fsync", os.fstat)
 
 
 def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
     """Run an operation and interrupt it at its n-th check for signals.
 
-    Returns the place of the interrupt, for messages. Returns None if the operation has fewer checks.
+    Returns the location of the interrupt, for messages. Returns None if the operation has fewer checks.
     """
     reached = 0
 
@@ -117,7 +117,7 @@ def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
                     return None
         return trace
 
-    gc.disable()  # callbacks of collections, such as that of hypothesis, would lose the interrupt
+    gc.disable()  # a callback of the garbage collector, such as that of hypothesis, would swallow the interrupt
     try:
         sys.settrace(trace)
         operation()
@@ -158,7 +158,7 @@ def locked_paths(root: Path) -> list[Path]:
 
 
 def check_traces(store: Store, root: Path, place: str) -> None:
-    """Check that an interrupted operation left nothing, and that other threads can write every key."""
+    """Check that an interrupted operation left nothing behind, and that other threads can write every key."""
     assert open_files(root) == [], place
     assert locked_paths(root) == [], place
     assert list(root.rglob("__zarrlite*")) == [], place
@@ -217,7 +217,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def unprotected_jumps(code: CodeType) -> Iterator[int]:
-    """Yield the first lines of functions with a loop that starts over outside of the `with` or `try` that it is in."""
+    """Yield the first lines of functions with a loop whose jump back is outside the `with` or `try` around the loop."""
     instructions = list(dis.get_instructions(code))
     names = {each.offset: each.opname for each in instructions}
     handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
@@ -228,7 +228,8 @@ def unprotected_jumps(code: CodeType) -> Iterator[int]:
 
     for i, jump in enumerate(instructions):
         before = [each.opname for each in instructions[max(0, i - 3) : i]]
-        ends_handler = before == ["POP_EXCEPT", "POP_TOP", "POP_TOP"] or before[-1:] == ["CLEANUP_THROW"]  # no loop
+        # these jumps leave an exception handler; they do not belong to a loop
+        ends_handler = before == ["POP_EXCEPT", "POP_TOP", "POP_TOP"] or before[-1:] == ["CLEANUP_THROW"]
         starts_over = jump.opname == "JUMP_BACKWARD" and not ends_handler
         if starts_over and handler(jump.offset) != handler(jump.argval) is not None:
             yield code.co_firstlineno
@@ -239,8 +240,8 @@ WRITERS = ("buffers", "chunks", "nodes", "storage_transformers", "stores", "thre
 
 @pytest.mark.parametrize("path", WRITERS)
 def test_no_loop_repeats_outside_of_the_statement_that_cleans_up(path: str) -> None:
-    # since Python 3.12 the jump of a loop that ends with a condition (`while x`, `if` as its last statement) is not
-    # covered by the `with` or `try` around it, so an interrupt there skips `__exit__` and `finally`
+    # since Python 3.12, if a loop ends with a condition (`while x`, or `if` as its last statement), its jump back is
+    # not covered by the `with` or `try` around it, so that an interrupt at the jump skips `__exit__` and `finally`
     package = Path(zarrlite.__file__).parent / path
     for file in package.rglob("*.py") if package.is_dir() else [package]:
         module = compile(file.read_text("utf-8"), str(file), "exec")

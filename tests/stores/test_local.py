@@ -1,4 +1,4 @@
-"""LocalStore: the laws of stores, and files. Symlinks, errors, locks and processes have their own test modules."""
+"""LocalStore: the laws of stores, and its files. Symlinks, errors, locks and processes have their own test modules."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_names_of_temporary_files_are_not_keys(store: LocalStore, root: Path) ->
         for write in (lambda: store.set(key, b""), lambda: store.erase(key), lambda: store.lock(key).__enter__()):
             with pytest.raises(KeyRefusedError) as caught:
                 write()
-            assert str(caught.value) == f"{key!r} is not a key: names with '__zarrlite.tmp.' are reserved"
+            assert str(caught.value) == f"{key!r} is not a key: names that begin with '__zarrlite.tmp.' are reserved"
     store.set("a/not__zarrlite.tmp.", b"")
     assert store.get("a/not__zarrlite.tmp.") == b""
 
@@ -241,7 +241,7 @@ def test_an_update_opens_the_value_twice_and_the_new_file_once(
     real_open = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(os.path.basename(path)) or real_open(path, *rest))
     store.update("a/b", lambda old: b"2")
-    assert [name if name == "b" else "new" for name in opened] == ["b", "b", "new"]  # to lock it, and to read it
+    assert [name if name == "b" else "new" for name in opened] == ["b", "b", "new"]  # `b` is locked, then read
     assert store.get("a/b") == b"2"
 
 
@@ -271,7 +271,7 @@ def test_partial_values_fill_the_memory_consecutively(store: LocalStore) -> None
     memory = memoryview(bytearray(8))
     requests = [("a", ByteRange(1, 3), 4), ("none", ByteRange(0, 4), 4), ("b", ByteRange(0, 9), 4)]
     assert store.get_partial_values(requests, memory) == [b"12", None, b"4567"]
-    assert bytes(memory) == b"12" + bytes(6)  # the last range did not fit
+    assert bytes(memory) == b"12" + bytes(6)  # the last value did not fit into the memory
     assert store.get_partial_values([("a", ByteRange(1, 3)), ("b", ByteRange(0, 4))], memory) == [b"12", b"4567"]
     assert bytes(memory) == b"124567" + bytes(2)
 
@@ -280,7 +280,7 @@ def test_partial_values_fill_the_memory_consecutively(store: LocalStore) -> None
 @pytest.mark.parametrize("value", [b"", b"0123", b"012345"])
 def test_a_request_with_a_wrong_expected_size_is_refused(store: LocalStore, value: bytes, count: int) -> None:
     store.set("a", value)
-    with pytest.raises(WrongSizeError, match=rf"^has {len(value)} bytes, must have 5$") as caught:
+    with pytest.raises(WrongSizeError, match=rf"^has {len(value)} bytes, but must have 5$") as caught:
         store.get_partial_values([("a", ByteRange(0, 3), 5)] * count)
     assert caught.value.size == len(value)
 

@@ -154,7 +154,7 @@ def test_every_failure_is_a_store_error(root: Path, monkeypatch: pytest.MonkeyPa
             operation(store)
     assert str(caught.value) == message
     assert store.get("a/k") == b"1"
-    store.set("a/k", b"2")  # the key is not locked
+    store.set("a/k", b"2")  # the key is no longer locked
 
 
 def test_an_error_of_an_update_function_is_raised_unchanged(store: LocalStore) -> None:

@@ -1,4 +1,4 @@
-"""LocalStore: changes in place write into the file; every other change replaces it."""
+"""LocalStore: in-place changes write to the existing file; every other change replaces the file."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def test_a_failed_change_leaves_the_value_as_it_was(store: LocalStore, monkeypat
     assert caught.value.key == "a/b"
     monkeypatch.undo()
     assert store.get("a/b") == b"0123456789"
-    overwrite(store, "a/b", (2, b"xy"))  # the key is not locked
+    overwrite(store, "a/b", (2, b"xy"))  # the key is no longer locked
     assert store.get("a/b") == b"01xy456789"
 
 
 def test_a_file_without_write_permission_is_not_written(store: LocalStore) -> None:
     path(store).chmod(0o444)
     if os.access(path(store), os.W_OK):
-        overwrite(store, "a/b", (0, b"x"))  # root may write it
+        overwrite(store, "a/b", (0, b"x"))  # the root user may write to it nevertheless
     else:
         with pytest.raises(StoreError, match="Permission denied"):
             overwrite(store, "a/b", (0, b"x"))

@@ -1,4 +1,4 @@
-"""LocalStore in several processes: updates, pruned directories, forks and kills."""
+"""LocalStore in several processes: updates, pruned directories, forked processes and killed processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.stdin.read()  # until all processes have started
 
 
 def in_processes(root: Path, *scripts: str) -> None:
-    """Run each script in a new process, all at once, and fail if one of them fails."""
+    """Run all scripts at the same time, each in a new process, and fail if one of them fails."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", PROLOGUE + script, str(root), str(number)],
@@ -91,7 +91,7 @@ for n in range(50):
 
 
 def fork(task: Callable[[], object]) -> int:
-    """Run a task in a forked child that exits with 0 if the task returns and is killed after a minute."""
+    """Run a task in a forked child, which exits with 0 if the task returns, and is killed after a minute otherwise."""
     pid = os.fork()
     if pid:
         return pid
@@ -109,7 +109,7 @@ def exit_status(pid: int) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a thread or process holds the flock of a file or a directory."""
+    """Whether a thread or process holds a flock on a file or a directory."""
     fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -121,7 +121,7 @@ def is_locked(path: Path) -> bool:
 
 
 class Holder(threading.Thread):
-    """A thread that holds the lock of a key while the context lasts."""
+    """A context manager: a thread that holds the lock of a key until the context ends."""
 
     def __init__(self, store: LocalStore | MemoryStore, key: str) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> 
     store.set("a/k", b"1")
     reader, writer = os.pipe()
     with store.lock("a/k"):
-        pid = fork(lambda: os.close(writer) or os.read(reader, 1))  # until the parent has released the lock
+        pid = fork(lambda: os.close(writer) or os.read(reader, 1))  # waits until the parent has released the lock
         assert is_locked(tmp_path / "a" / "k")
     assert not is_locked(tmp_path / "a" / "k")
     os.close(writer)
@@ -208,7 +208,7 @@ def test_a_killed_writer_leaves_the_old_value_or_the_new_one(tmp_path: Path) -> 
 
     def write_endlessly() -> None:
         store.set("d/k", values[1])
-        os.write(writer, b".")  # it has started
+        os.write(writer, b".")  # tells the parent that the child has started
         while True:
             for value in values:
                 store.set("d/k", value)

@@ -1,4 +1,4 @@
-"""LocalStore and symlinks: links inside the root are followed, and no key leads out of the root."""
+"""LocalStore and symlinks: links that stay inside the root are followed, and no key leads out of the root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 def links_out(root: Path, outside: Path) -> list[str]:
-    """Create every kind of symlink out of the root, and return keys that lead through them."""
+    """Create every kind of symlink that leads out of the root, and return keys that lead through them."""
     root.mkdir(exist_ok=True)
     (root / "d").mkdir()
     (root / "file").symlink_to(outside / "secret")
@@ -108,7 +108,7 @@ def test_set_replaces_and_erase_removes_a_symlink_rather_than_its_target(store: 
     store.set("target", b"old")
     for name in ("set", "erased"):
         (root / name).symlink_to("target")
-    with store.lock("set"), store.lock("target"):  # one file, two keys
+    with store.lock("set"), store.lock("target"):  # two keys that lead to one file
         store.set("set", b"new")
     store.erase("erased")
     assert not (root / "set").is_symlink()
@@ -137,7 +137,7 @@ def test_a_directory_that_is_a_dangling_symlink_is_missing(store: LocalStore, ro
         with pytest.raises(StoreError) as caught:
             write()
         assert caught.value.errno == errno.ENOENT
-    (root / "nowhere").symlink_to(outside)  # the missing directory was not remembered as checked
+    (root / "nowhere").symlink_to(outside)  # the store must not have remembered the missing directory as checked
     with pytest.raises(KeyRefusedError):
         store.get("link/secret")
 
@@ -185,7 +185,7 @@ def test_the_number_of_remembered_directories_is_bounded(store: LocalStore, monk
     assert pickle.loads(pickle.dumps(store))._root._checked == {""}
 
 
-# follow_symlinks=True, as for the working trees of git-annex, DataLad and DVC
+# follow_symlinks=True, which the working trees of git-annex, DataLad and DVC require
 
 
 def following(root: Path) -> LocalStore:

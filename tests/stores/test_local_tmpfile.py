@@ -1,4 +1,4 @@
-"""Storing several new values with O_TMPFILE or by renaming has the same outcome."""
+"""Storing several new values has the same outcome with O_TMPFILE and with renamed files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ needs_tmpfile = pytest.mark.skipif(not files.TMPFILE, reason="this platform has 
 
 @pytest.fixture(params=["tmpfile", "rename"])
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each of the two methods of storing several new values."""
+    """The name of a method for storing several new values, which the test uses."""
     if request.param == "rename":
         monkeypatch.setattr(files, "TMPFILE", 0)
     elif not files.TMPFILE:

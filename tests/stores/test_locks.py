@@ -1,4 +1,4 @@
-"""Locks between threads (lock tables), and locks of paths between processes."""
+"""Locks between threads (lock tables), and locks on paths between processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a thread or process holds the flock of a file or a directory."""
+    """Whether a thread or process holds a flock on a file or a directory."""
     fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,8 +114,8 @@ def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store
     locks = Table()
     guard = locks.guard
     with hold(locks, "a"), store.lock("b/k"), store.lock("b/k2"):
-        _empty_tables()  # as in a forked child
-        assert locks.guard is not guard  # a thread of the parent may hold that one
+        _empty_tables()  # as happens in a forked child
+        assert locks.guard is not guard  # in the parent, another thread may hold the old one
         assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert open_files(Path(store.root)) == []
         with hold(locks, "a"), store.lock("b/k"):
@@ -171,7 +171,7 @@ def test_locks_leave_no_open_descriptors(store: LocalStore) -> None:
 def test_a_large_replaced_file_is_closed_by_another_thread(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed: list[tuple[int, bool]] = []  # number of hard links, and whether the main thread closes the file
+    closed: list[tuple[int, bool]] = []  # hard links, and whether the main thread closed the file
     original = os.close
 
     def recording(fd: int) -> None:
@@ -193,7 +193,7 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
 
 
 def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Act once like another process, after a descriptor is opened and before it is locked."""
+    """Call `act` once, in place of another process, after a file is opened and before it is locked."""
     acts, acquire = [act], InodeLock.acquire
 
     def late(lock: InodeLock, deadline: float | None) -> object:
@@ -294,7 +294,7 @@ def test_a_file_system_without_locks_causes_a_warning_and_works(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    store.set("a/k", b"1")  # a lock file is enough for a key that does not exist
+    store.set("a/k", b"1")  # no warning: a lock file protects a key that does not exist
     with pytest.warns(RuntimeWarning, match=r"cannot lock files \(.*\): other processes are not excluded from writing"):
         store.set("a/k", b"1")
     monkeypatch.setattr("warnings.warn", lambda *args, **kwargs: None)

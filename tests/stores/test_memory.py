@@ -1,4 +1,4 @@
-"""MemoryStore and MappingStore: the laws of stores, and the mapping."""
+"""MemoryStore and MappingStore: the laws of stores, and access to the mapping."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_listing_is_a_snapshot_while_other_threads_write(mapping: dict[str, by
 
 
 class Failing(collections.UserDict[str, Any]):
-    """A mapping that raises an exception in each of its operations."""
+    """A mapping whose operations all raise an exception."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()

@@ -72,7 +72,9 @@ def test_read_only_applies_to_every_kind_of_store(tmp_path: Path) -> None:
     assert open_store(f"file://{tmp_path}", read_only=True).read_only
 
 
-NOT_A_LOCAL_PATH = "must be file:// and an absolute path on this machine, with '?' and '#' written as %3F and %23"
+NOT_A_LOCAL_PATH = (
+    "must be file:// followed by an absolute path on this machine, with '?' and '#' written as %3F and %23"
+)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_file_is_refused_as_a_store(tmp_path: Path) -> None:
 
 
 def test_importing_stores_is_cheap() -> None:
-    # the package is replaced, so that zarrlite/__init__.py, which may import more, does not run
+    # an empty module replaces the package, because zarrlite/__init__.py may import more
     script = """
 import sys, types, importlib.machinery
 package = types.ModuleType("zarrlite"); package.__path__ = [sys.argv[1]]; sys.modules["zarrlite"] = package
@@ -127,5 +129,5 @@ print(sorted(heavy & set(sys.modules)))
 def test_options_of_a_store_that_has_none_are_refused(argument: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         open_store(argument, storage_options={"anonymous": True})
-    reason = "only URLs of object stores, servers and fsspec have options"
+    reason = "only URLs of object stores and HTTP servers, and URLs for fsspec, have options"
     assert str(caught.value) == f"storage_options must be None for {argument!r}: {reason}"

@@ -43,7 +43,7 @@ def test_journals_are_stored_and_erased_without_a_lock(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, lock_timeout=0.01)
     store.set("a/k", b"")
     fd = os.open(tmp_path / "a", os.O_RDONLY)
-    fcntl.flock(fd, fcntl.LOCK_EX)  # the holder of any other absent file
+    fcntl.flock(fd, fcntl.LOCK_EX)  # as a process that locks another missing key does
     try:
         for value in (b"new", b"other"):
             store.set("a/__zarrlite.journal.k", value)
@@ -56,7 +56,7 @@ def test_journals_are_stored_and_erased_without_a_lock(tmp_path: Path) -> None:
     store.erase("a/k")
     store.set("b/__zarrlite.journal.k", b"")
     store.erase("b/__zarrlite.journal.k")
-    assert list(tmp_path.iterdir()) == []  # directories are removed with their last value
+    assert list(tmp_path.iterdir()) == []  # a directory is removed together with its last value
 
 
 def test_a_file_system_that_reports_changing_files_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ for _ in range(30): store.update("a/k", add_one)
 def test_the_lock_file_of_another_machine_is_waited_for(tmp_path: Path, content: str, holder: str) -> None:
     (tmp_path / LOCK_FILE).write_text(content)
     store = LocalStore(tmp_path, lock_method="file", lock_timeout=0.01)
-    remedy = f"remove {str(tmp_path / LOCK_FILE)!r} if it has ended"
+    remedy = f"remove {str(tmp_path / LOCK_FILE)!r} if that process has ended"
     with pytest.raises(StoreError) as caught:
         store.set("k", b"1")
     assert str(caught.value) == f"'k' cannot be written: {holder} has not released its lock in time; {remedy}"

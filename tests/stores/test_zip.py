@@ -1,4 +1,4 @@
-"""ZipStore as a reader: files of other programs, requests, and files that are refused."""
+"""ZipStore as a reader: files written by other programs, requests, and files that are refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def contents(store: zarrlite.Store) -> dict[str, bytes]:
     return {key: bytes(store.get(key) or b"") for key in store.list()}
 
 
-# Files of other programs
+# Files written by other programs
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -56,7 +56,7 @@ def test_files_of_the_standard_library_are_read(method: int, tmp_path: Path) -> 
 
 def test_files_that_were_written_to_a_pipe_are_read(tmp_path: Path) -> None:
     class Pipe(io.BytesIO):
-        """A file without `seek`: writers store the sizes of entries after their values."""
+        """A file without `seek`, so that writers must store the sizes of entries after their values."""
 
         def seekable(self) -> bool:
             return False
@@ -144,7 +144,7 @@ def test_more_entries_than_fit_in_two_bytes_are_written_and_read(tmp_path: Path)
 
 
 class Sparse(zarrlite.Store):
-    """A store with one value of any size, zero where no other bytes are known."""
+    """A store with one value of any size. Bytes that are not given are zero."""
 
     def __init__(self, size: int, known: dict[int, bytes]) -> None:
         self.length, self.known = size, known
@@ -165,7 +165,7 @@ class Sparse(zarrlite.Store):
 
 @pytest.mark.parametrize("size", [2**32 - 2, 2**32 - 1, 2**32, 2**35])
 def test_sizes_and_offsets_above_four_gibibytes_are_read(size: int) -> None:
-    """Two entries, the first of which has `size` bytes: sizes in one, the offset in the other need zip64."""
+    """The first of two entries may need zip64 for its size, and the second for its offset."""
     large = zip_format.Entry("large", b"large", zip_format.STORED, 0, size, size, 0, 0, 0)
     header = zip_format.local_header(large, zip64=False)
     small = zip_format.new_entry("small", b"0123", len(header) + size)
@@ -204,7 +204,7 @@ class Counting(MemoryStore):
         return zarrlite.Store.source(self, key)
 
     def taken(self) -> list[int]:
-        """Return the number of requests of each batch, and forget them."""
+        """Return the number of requests in each batch so far, and forget the batches."""
         counts, self.batches = [len(batch) for batch in self.batches], []
         return counts
 
@@ -213,7 +213,7 @@ def test_a_zip_file_in_a_store_is_read_with_few_requests() -> None:
     large = bytes(range(256)) * 1000
     below = Counting({"a.zip": zipped({"a": large, "b": large, "c": b"small", "d": large})})
     store = ZipStore((below, "a.zip"))
-    assert below.taken() == [1]  # the end of the file, which has the directory
+    assert below.taken() == [1]  # the end of the file, which contains the directory
     assert (store.size("a"), store.size("none"), store.get("none"), len(list(store.list()))) == (256_000, None, None, 4)
     assert below.taken() == []
     assert store.get("a") == large
@@ -226,7 +226,7 @@ def test_a_zip_file_in_a_store_is_read_with_few_requests() -> None:
         large[:3],
         large[-5:],
     ]
-    assert below.taken() == [2]  # the header is known
+    assert below.taken() == [2]  # the header is already known
     assert store.get("c", ByteRange(1, 3)) == b"ma"
     assert below.taken() == [1]  # a small value is read with its header
 
@@ -257,7 +257,7 @@ def test_only_the_bytes_that_are_needed_are_requested() -> None:
     store.get("b", ByteRange(500_000, 500_010))
     store.get("a", ByteRange(-1))
     assert below.batches == [
-        [ByteRange(1_000_031, 1_000_062)],  # 30 bytes and the name
+        [ByteRange(1_000_031, 1_000_062)],  # the header: 30 bytes and the name
         [ByteRange(1_500_062, 1_500_072)],
         [ByteRange(0, 31)],
         [ByteRange(1_000_030, 1_000_031)],
@@ -281,11 +281,11 @@ def test_an_array_in_a_zip_file_in_a_store_is_read_in_parts() -> None:
 # Hostile files
 
 ENCRYPTED, DESCRIPTOR = 0x1, 0x8
-RECORD, END = b"PK\1\2", b"PK\5\6"  # marks of a record of the directory, and of the end record
+RECORD, END = b"PK\1\2", b"PK\5\6"  # signatures of a directory record and of the end record
 
 
 def patched(data: bytes, mark: bytes, offset: int, code: str, value: int, occurrence: int = 0) -> bytes:
-    """Replace a number at an offset after a mark."""
+    """Replace the number at an offset from a signature."""
     position = -1
     for _ in range(occurrence + 1):
         position = data.index(mark, position + 1)
@@ -309,25 +309,25 @@ DEFLATED = zipped({"aa": b"0123" * 100}, zipfile.ZIP_DEFLATED)
 TWO_ENDS = zipped({"a": b"1"}, comment=zipped({}))
 
 ZIP64 = zip_format.directory([], 0, b"", zip64=True)
-END64, LOCATOR = b"PK\6\6", b"PK\6\7"  # marks of the zip64 end record and of its locator
+END64, LOCATOR = b"PK\6\6", b"PK\6\7"  # signatures of the zip64 end record and of its locator
 
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "no zip64 end record": (ZIP64.replace(END64, b"PK\6\5"), "must have a zip64 end record of 56 bytes"),
-    "a zip64 part": (patched(ZIP64, END64, 16, "L", 1), "must not be a part of a zip file in several parts"),
-    "several zip64 parts": (patched(ZIP64, LOCATOR, 16, "L", 2), "must not be a part of a zip file in several parts"),
-    "two numbers of entries": (patched(ZIP64, END, 10, "H", 1), "must have the same end records"),
+    "a zip64 part": (patched(ZIP64, END64, 16, "L", 1), "must not be one part of a split zip file"),
+    "several zip64 parts": (patched(ZIP64, LOCATOR, 16, "L", 2), "must not be one part of a split zip file"),
+    "two numbers of entries": (patched(ZIP64, END, 10, "H", 1), "must have end records that agree"),
     "two positions": (patched(ZIP64, LOCATOR, 8, "Q", 7), "must have its zip64 end record directly after"),
     "empty": (b"", "must be a zip file, but has no end record"),
     "another format": (b"\x89PNG" * 100, "must be a zip file, but has no end record"),
     "truncated": (PLAIN[:-1], "must be a zip file, but has no end record"),
-    "without a start": (PLAIN[1:], "must have the .* bytes that its end records describe"),
-    "bytes before": (b"#!/bin/sh\n" + PLAIN, "must have the .* bytes that its end records describe"),
+    "without a start": (PLAIN[1:], "must have .* bytes according to its end records"),
+    "bytes before": (b"#!/bin/sh\n" + PLAIN, "must have .* bytes according to its end records"),
     "bytes after": (PLAIN + b"\n", "must be a zip file, but has no end record"),
-    "traversal": (renamed("xxxa", "../a"), "entry '../a' must have the name of a key"),
-    "traversal inside": (renamed("a/xx/b", "a/../b"), "must have the name of a key"),
-    "absolute": (renamed("xa", "/a"), "entry '/a' must have the name of a key"),
-    "backslash": (renamed("xxxa", "..\\a"), "must have the name of a key"),
-    "NUL": (renamed("axb", "a\0b"), "must have the name of a key"),
+    "traversal": (renamed("xxxa", "../a"), "entry '../a' must have a valid key as its name"),
+    "traversal inside": (renamed("a/xx/b", "a/../b"), "must have a valid key as its name"),
+    "absolute": (renamed("xa", "/a"), "entry '/a' must have a valid key as its name"),
+    "backslash": (renamed("xxxa", "..\\a"), "must have a valid key as its name"),
+    "NUL": (renamed("axb", "a\0b"), "must have a valid key as its name"),
     "empty name": (patched(patched(PLAIN, RECORD, 28, "H", 0), RECORD, 30, "H", 2), "must"),
     "duplicate": (renamed("bb", "aa", PLAIN), "entry 'aa' must not occur twice"),
     "overlap": (patched(PLAIN, RECORD, 42, "L", 0, occurrence=1), "must end before byte 0"),
@@ -338,17 +338,17 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "beyond the end": (patched(PLAIN, RECORD, 42, "L", 10**6, occurrence=1), "must end before"),
     "encrypted": (patched(PLAIN, RECORD, 8, "H", ENCRYPTED), "entry 'aa' must not be encrypted"),
     "bzip2": (zipped({"a": b"1"}, zipfile.ZIP_BZIP2), "entry 'a' must be stored or deflated, .* method 12"),
-    "two sizes": (patched(PLAIN, RECORD, 24, "L", 5), "entry 'aa' must have one size"),
+    "two sizes": (patched(PLAIN, RECORD, 24, "L", 5), "entry 'aa' is not compressed, so its two sizes must be equal"),
     "a bomb": (bomb(2**27), "entry 'a' must not grow from .* to 134217728 bytes"),
     "a declared bomb": (patched(DEFLATED, RECORD, 24, "L", 2**31), "entry 'aa' must not grow"),
     "another disk": (patched(PLAIN, RECORD, 34, "H", 1), "must not be in another part"),
-    "several disks": (patched(PLAIN, END, 4, "H", 1), "must not be a part of a zip file in several parts"),
+    "several disks": (patched(PLAIN, END, 4, "H", 1), "must not be one part of a split zip file"),
     "too few entries": (patched(PLAIN, END, 10, "H", 3), "must have 3 entries, not 2"),
     "a name beyond the directory": (patched(PLAIN, RECORD, 28, "H", 60_000), "must end within the directory"),
     "two end records": (TWO_ENDS, "must have one end record"),
     "a zip64 size without a field": (patched(PLAIN, RECORD, 24, "L", 2**32 - 1), "must have a zip64 field"),
     "not a record": (PLAIN.replace(RECORD, b"PK\1\3"), "must have an entry at byte 0 of its directory"),
-    "a directory that is too large": (patched(PLAIN, END, 12, "L", 2**31), "must have the .* bytes"),
+    "a directory that is too large": (patched(PLAIN, END, 12, "L", 2**31), "must have .* bytes"),
     "a name that is not UTF-8": (renamed("é", "é", zipped({"é": b""})).replace(b"\xc3\xa9", b"\xc3\xff"), "in UTF-8"),
     "a symlink": (
         patched(patched(PLAIN, RECORD, 4, "H", 3 << 8), RECORD, 38, "L", 0o120777 << 16),
@@ -367,7 +367,7 @@ def test_hostile_files_are_refused_when_they_are_opened(name: str, in_a_store: b
         in_memory(data) if in_a_store else ZipStore(path)
 
 
-LOCAL = b"PK\3\4"  # the mark of the header of an entry
+LOCAL = b"PK\3\4"  # the signature of the header of an entry
 DAMAGED: dict[str, tuple[bytes, str]] = {
     "header": (PLAIN.replace(LOCAL, b"PK\3\5", 1), "must have a header at byte 0"),
     "name": (PLAIN.replace(b"aa", b"ab", 1), "must have the same name and method"),
@@ -378,14 +378,14 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "checksum": (patched(PLAIN, LOCAL, 14, "L", 3), "must have the same sizes and checksum"),
     "extra fields": (patched(PLAIN, LOCAL, 28, "H", 1), "must not overlap the next entry"),
     "value": (PLAIN.replace(b"0123", b"0133"), "does not match its checksum"),
-    "deflated value": (DEFLATED[:34] + b"\xff\xff" + DEFLATED[36:], "must be deflated"),
+    "deflated value": (DEFLATED[:34] + b"\xff\xff" + DEFLATED[36:], "must be valid deflated data"),
     "deflated size": (
         patched(patched(DEFLATED, RECORD, 24, "L", 399), LOCAL, 22, "L", 399),
-        "must be decompressed to 399 bytes",
+        "must decompress to 399 bytes",
     ),
     "deflated size, larger": (
         patched(patched(DEFLATED, RECORD, 24, "L", 401), LOCAL, 22, "L", 401),
-        "must be decompressed to 401 bytes",
+        "must decompress to 401 bytes",
     ),
 }
 
@@ -417,7 +417,7 @@ def test_every_flipped_bit_of_a_file_is_detected_or_harmless() -> None:
                 found = contents(in_memory(bytes(flipped)))
             except zarrlite.ZarrliteError:
                 continue
-            assert set(found.values()) <= set(expected.values()), (i, bit)  # at most, both copies of a name changed
+            assert set(found.values()) <= set(expected.values()), (i, bit)  # names may differ, but values never do
 
 
 def test_every_truncated_file_is_refused() -> None:
@@ -428,7 +428,7 @@ def test_every_truncated_file_is_refused() -> None:
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """Return the most memory that Python objects take while a function runs."""
+    """Return the peak memory of Python objects while a function runs."""
     tracemalloc.start()
     try:
         work()
@@ -453,7 +453,7 @@ def test_a_value_that_is_larger_than_declared_is_decompressed_no_further() -> No
     store = in_memory(data)
 
     def work() -> None:
-        with pytest.raises(TruncatedError, match="must be decompressed to 1000 bytes"):
+        with pytest.raises(TruncatedError, match="must decompress to 1000 bytes"):
             store.get("a")
 
     assert peak_bytes(work) < 2**20

@@ -1,4 +1,4 @@
-"""ZipStore: the laws of stores, for writers, for readers, and for zip files in other stores."""
+"""ZipStore: the laws of stores, for writers, readers, and zip files in other stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TestZipStoreWriting(StoreLaws):
 
 
 class TestZipStoreChanging(TestZipStoreWriting):
-    """A writer of a file that exists: values are read from that file until they are replaced."""
+    """A writer that changes an existing file: values are read from that file until they are replaced."""
 
     def make_store(self) -> Store:
         path = self.new.mktemp("zip") / "a.zip"

@@ -1,4 +1,4 @@
-"""ZipStore as a writer: the file that closing leaves, other writers, killed writers, forked children, `.ozx` files."""
+"""ZipStore as a writer: the file that it writes, other writers, killed writers, forked children, `.ozx` files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def only(path: Path) -> bool:
-    """Whether a directory has the zip file and no temporary or lock file."""
+    """Whether the directory of a zip file contains nothing else, such as temporary files or lock files."""
     return [*path.parent.iterdir()] == [path]
 
 
@@ -100,7 +100,7 @@ def test_a_file_is_changed_and_its_other_entries_are_copied(path: Path) -> None:
     assert contents(path) == expected
     with zipfile.ZipFile(path) as archive:
         assert archive.comment == b"a comment"
-        # raw copies stay deflated
+        # copied entries remain deflated
         assert archive.getinfo("b").compress_size < 1000
         assert archive.getinfo("a/c/0").compress_type == zipfile.ZIP_STORED
     assert {key: bytes(ZipStore(path).get(key) or b"") for key in ZipStore(path).list()} == expected
@@ -265,11 +265,11 @@ def test_only_one_of_many_threads_creates_a_key(path: Path) -> None:
 
 
 def test_an_open_writer_cannot_be_pickled(path: Path) -> None:
-    with ZipStore(path, mode="w") as store, pytest.raises(StoreError, match="must not be pickled while it is written"):
+    with ZipStore(path, mode="w") as store, pytest.raises(StoreError, match="not be pickled while it is being written"):
         pickle.dumps(store)
 
 
-# Processes that end
+# Processes that are killed, exit, or are forked
 
 WRITER = """
 import os, signal, sys, zarrlite
@@ -297,7 +297,7 @@ def test_a_killed_writer_leaves_the_old_file(path: Path, mode: str, moment: str)
     assert killed.returncode == -signal.SIGKILL
     assert contents(path) == {"a": b"old", "b": b"other"}
     assert not only(path)
-    with ZipStore(path, mode="a") as store:  # the next writer removes what was left
+    with ZipStore(path, mode="a") as store:  # the next writer removes the files that were left behind
         store.set("a", b"next")
     assert contents(path) == {"b": b"other", "a": b"next"}
     assert only(path)

@@ -1,4 +1,4 @@
-"""A store in memory whose sources have versions, as those of object stores do, and which counts its requests."""
+"""A store in memory that records its requests. Its sources have versions, like those of object stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zarrlite.stores import Limits, Store, check_key
 
 
 class VersionedStore(Store):
-    """Each value has a number. A range of a source is read only if the number is that of its first range."""
+    """A store that numbers its values. A source refuses to read further ranges once the number has changed."""
 
     limits = Limits(concurrency=4)
 

@@ -1,4 +1,4 @@
-"""A small HTTP server on the loopback interface, which serves a dict and counts what it sends."""
+"""A small HTTP server on the loopback interface, which serves a dict and counts the bytes that it sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 
 class WebServer:
-    """Serves `values` by their keys; the attributes may be changed while it runs."""
+    """A server whose URLs are the keys of `values`. Its attributes may be changed while it runs."""
 
     def __init__(self, values: MutableMapping[str, bytes]) -> None:
         self.values = values
@@ -22,9 +22,9 @@ class WebServer:
         self.requests: list[tuple[str, str, str | None]] = []  # method, key, range
         self.bytes_sent = 0
         self.honours_ranges = True
-        self.has_versions = True  # whether answers have an ETag and a time of modification
+        self.has_versions = True  # whether responses have the headers ETag and Last-Modified
         self.lists = True
-        self.status: dict[str, int] = {}  # keys that cannot be read, with the status of the answer
+        self.status: dict[str, int] = {}  # key -> status of the response to requests for it
 
     def reset(self) -> None:
         self.requests.clear()

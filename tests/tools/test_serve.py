@@ -32,7 +32,7 @@ PADDED = [{"name": "pad", "configuration": {"location": "start", "nbytes": 8}}]
 CHUNK = "/x/y/c/0/0"
 PAGE = {"Accept": "text/html"}
 LIMIT = 60  # seconds; a request that takes longer fails the test
-STORED = 8 + 10 * 20 * 4  # bytes of a chunk, with its padding
+STORED = 8 + 10 * 20 * 4  # bytes of a stored chunk with its padding
 
 
 class Client:
@@ -275,7 +275,7 @@ HOSTILE = [
 
 
 class Markup(HTMLParser):
-    """The tags of a page, and its links and handlers."""
+    """The tags, links and event handlers of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ def test_requests_inject_nothing_into_pages(client: Client) -> None:
 
 
 def pixels(node: zarrlite.Array, query: str = "") -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    """Return the levels of a picture, 0 for transparent ones, and the headers of the answer."""
+    """Return the levels of the pixels of a picture (0 if transparent), and the headers of the answer."""
     answer = serve.Site(node).respond("GET", f"/?picture&{query}", {})
     assert (answer.status, answer.headers["Content-Type"]) == (200, "image/png"), answer.body
     image = Image.open(io.BytesIO(answer.body))

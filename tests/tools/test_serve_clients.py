@@ -41,7 +41,7 @@ INDEX = 6 * 16 + 4  # bytes of the index of a shard of six inner chunks
 
 @contextlib.contextmanager
 def serving(node: Any, **options: Any) -> Iterator[str]:
-    """Serve a node; the value is the URL of its root."""
+    """Serve a node, and yield the URL of its root."""
     server = serve.run(node, **options)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -76,7 +76,7 @@ def browser() -> Iterator[Zarrita]:
 
 
 def differing(examples: list[Example], read: Any) -> list[str]:
-    """Return the paths of the examples that a client does not read as they were written."""
+    """Return the paths of the examples from which a client reads other elements than were written."""
     return [e.path for e in examples if not np.array_equal(np.asarray(read(e)), e.values)]
 
 
@@ -145,7 +145,7 @@ def test_listings_are_complete_for_programs(tmp_path: Path) -> None:
         assert sorted(name for name in root if name.startswith("n")) == [n for n in names if n[0] == "n"]
 
 
-# The page for people
+# The HTML page
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def tab() -> Iterator[chromium.Page]:
 
 
 def put(tab: chromium.Page, selector: str, value: int, event: str) -> None:
-    """Set the value of a field, and tell the page so."""
+    """Set the value of a field, and dispatch an event for it."""
     field = f"document.querySelector('{selector}')"
     tab.evaluate(f"{field}.value = {value}; {field}.dispatchEvent(new Event('{event}', {{bubbles: true}}))")
 
@@ -232,7 +232,7 @@ def test_the_python_examples_of_a_page_run(tmp_path: Path) -> None:
 
 
 class Recorder:
-    """The GET requests of a site: the path, and the size of the answer. Without an option, zarrita sends HEAD first."""
+    """Records the path and the answer's size of GET requests to a site, but not the HEAD requests that zarrita adds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[tuple[str, int]] = []
@@ -302,7 +302,7 @@ def first_line(*arguments: object) -> str:
 
 def test_the_command_serves_n5_and_tiff(tmp_path: Path) -> None:
     n5.create_array(tmp_path / "a.n5", shape=DATA.shape, dtype="i4", chunks=(5, 10))[...] = DATA
-    assert f"serves {tmp_path}/a.n5 (Ctrl-C ends)" in first_line(tmp_path / "a.n5", "--plain")
+    assert f"serves {tmp_path}/a.n5 (Ctrl-C to stop)" in first_line(tmp_path / "a.n5", "--plain")
     tiff.create_array(tmp_path / "images", data=DATA.astype("u2"), chunks=(5, 10))
     (tmp_path / "images/zarr.json").unlink()
     first_line(tmp_path / "images", "--plain")

@@ -66,7 +66,7 @@ UNREGISTERED = "test.unregistered"
 @pytest.fixture(autouse=True)
 def _keep_the_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in registry.REGISTRIES.values():
-        kind.classes()  # loads the built-in classes, which register themselves only once
+        kind.classes()  # load the built-in classes now, because they register themselves only once
         monkeypatch.setattr(kind, "_classes", dict(kind._classes))
 
 
@@ -133,7 +133,7 @@ class TestPackbitsLossy(ArrayBytesLaws):
         return same_elements(found, expected & 0b111100)
 
     def test_a_part_is_written_as_numpy_writes_it(self) -> None:
-        """Numpy keeps the bits that this codec drops."""
+        """Skip this law, because numpy keeps the bits that this codec drops."""
 
 
 class _VariableLength(ArrayBytesLaws):
@@ -142,7 +142,7 @@ class _VariableLength(ArrayBytesLaws):
         return ArraySpec(array.shape, data_type, data_type.default_fill_value)
 
     def test_arrays_of_any_order_and_byte_order_are_encoded_alike(self) -> None:
-        """Strings have no byte order."""
+        """Skip this law, because strings have no byte order."""
 
 
 class TestVlenUtf8(_VariableLength):
@@ -162,7 +162,7 @@ class TestSharding(ArrayBytesLaws):
 
 class _ShardingWithAStrategy(ArrayBytesLaws):
     def test_json_reads_as_an_equal_codec(self) -> None:
-        """The strategy is a runtime option, which is never in zarr.json."""
+        """Skip this law, because the strategy is a runtime option, which is never in zarr.json."""
 
 
 class TestShardingInPlace(_ShardingWithAStrategy):
@@ -257,7 +257,7 @@ class EncodesOneTooFew(Same):
 
 
 class DecodesWhatFits(Same):
-    """Decodes into memory without checking the length."""
+    """Decodes as much as fits into the memory, without checking the length."""
 
     def decode_into(self, values: Any, memory: memoryview, size: int) -> bool:
         data = b"".join(values)
@@ -279,7 +279,7 @@ class DecodesTheLastBytes(Same):
 
 
 class IgnoresTheLimit(Same):
-    """Stores the number of zeros in a value, and decodes any number without checking the limit."""
+    """Encodes zeros as their number, and decodes any number of zeros without checking the limit."""
 
     def encode(self, data: Buffer) -> Buffer:
         return b"%d" % len(data) if not any(data) else b"=" + bytes(data)
@@ -315,7 +315,7 @@ class ForgetsItsLevel(Same):
 
 
 class Quoted(Framing):
-    """A sound frame that is the same for all values."""
+    """A sound framing codec, whose frame is the same for all values."""
 
     name = "test.quoted"
     head, tail = 2, 1
@@ -326,7 +326,7 @@ class Quoted(Framing):
 
 
 class Sealed(Framing):
-    """A sound frame that verifies the value."""
+    """A sound framing codec, whose frame verifies the value."""
 
     name = "test.sealed"
     tail = 1
@@ -415,7 +415,7 @@ class Flattens(SameArray):
 
 
 class SelectsOtherElements(SameArray):
-    """Undoes the addition, but claims that encoded elements equal the decoded ones."""
+    """Adds 1 and subtracts it again, but claims that encoded elements equal the decoded ones."""
 
     def encode(self, array: np.ndarray, spec: ArraySpec) -> np.ndarray:
         return array + 1
@@ -629,7 +629,7 @@ BROKEN_KEYS: list[tuple[Any, ...]] = [
 
 
 class FourOperations(Store):
-    """A store over a dict with the four operations that a writable store must have."""
+    """A store backed by a dict, with the four operations that a writable store must have."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -654,7 +654,7 @@ class TestFourOperations(StoreLaws):
 
 
 class KeepsItsSize(StoredValue):
-    """A source that remembers the size of the value, and reads a new one."""
+    """A source that remembers the size of the first value, but reads later values."""
 
     known: int | None = None
 
@@ -706,7 +706,7 @@ def erase_for_good(self: FourOperations, key: str) -> None:
 
 
 class Grave(dict[str, Any]):
-    """A dict to which one key cannot be added again."""
+    """A dict in which an erased key cannot be set again."""
 
     def __init__(self, values: dict[str, Any], erased: str) -> None:
         super().__init__(values)
@@ -724,7 +724,7 @@ def changing(
     before: Callable[[Any, str], object] = lambda store, key: None,
     erases: bool = True,
 ) -> Callable[[Any, Any], None]:
-    """Return a `change` without locks that can be wrong in one respect."""
+    """Return an implementation of `change` without locks. Each argument can make it wrong in one respect."""
 
     def change(self: Any, changes: Any) -> None:
         for key, new in order(changes):
@@ -871,7 +871,7 @@ class Xor(StorageTransformer):
 
 
 class XorStore(PrefixStore):
-    """A store that overrides `get` and `set`, so that the operations built on them are the defaults."""
+    """A store that overrides `get` and `set`, so that the operations based on these two are the defaults."""
 
     def __init__(self, store: Store, array: ArrayInStore, mask: int) -> None:
         super().__init__(store, "")
@@ -923,7 +923,7 @@ def get_slowly(self: XorStore, key: str, byte_range: ByteRange = ALL) -> Any:
 
 
 def change_below(self: XorStore, changes: Any) -> None:
-    """Pass functions to the store below, where values are masked."""
+    """Pass functions to the underlying store, where they receive masked values."""
     for key, change in changes:
         (PrefixStore if callable(change) else Store).change(self, [(key, change)])
 
@@ -939,7 +939,7 @@ class UnregisteredXor(Xor):
 
 
 class MaskOfItsOwn(XorStore):
-    """A store that can read only values that it wrote itself."""
+    """A store that can read only the values that it wrote itself, because each instance has its own mask."""
 
     count = 0
 
@@ -992,7 +992,7 @@ BROKEN_TRANSFORMERS: list[tuple[Any, ...]] = [
 ]
 
 
-# Each law fails for something broken
+# Each law fails for a broken class
 
 
 def laws_of(cls: type) -> set[str]:
@@ -1019,7 +1019,7 @@ ROWS = [(laws, attribute, *row) for laws, (attribute, rows) in BROKEN.items() fo
 
 
 def subject(laws: type, attribute: str, value: Any) -> Any:
-    """Return an instance of laws for an extension, which is registered, or for a function that returns stores."""
+    """Return an instance of `laws` for an extension, which is registered, or for a function that creates stores."""
     if attribute != "make" and value.name != UNREGISTERED:
         register(type(value))
     instance = laws()
@@ -1057,7 +1057,7 @@ def test_every_law_is_failed_by_a_broken_class(laws: type) -> None:
 )
 def test_the_sound_classes_that_broken_ones_derive_from_obey_every_law(laws: type, attribute: str, sound: Any) -> None:
     for law in laws_of(laws):
-        if "threads" not in law or sound is FourOperations:  # the function `changing` takes no locks
+        if "threads" not in law or sound is FourOperations:  # stores with `changing` take no locks
             getattr(subject(laws, attribute, sound), law)()
 
 

@@ -1,4 +1,4 @@
-"""Mistakes that a type checker finds: every line with a comment has a mistake of the kind that the comment names."""
+"""Mistakes that a type checker finds: each comment names the kind of mistake in its line."""
 
 from __future__ import annotations
 

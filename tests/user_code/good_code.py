@@ -19,7 +19,7 @@ KEYS = ["height", "nested", "range", "station", "unit", "units"]
 
 
 def create(store: Store | str | Path | None) -> Array:
-    """Pass every keyword of create_array, in one of the forms that it takes."""
+    """Pass every keyword of create_array, each in one of the forms that it accepts."""
     return zarrlite.create_array(
         store,
         name="deep/temperature",

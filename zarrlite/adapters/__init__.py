@@ -1,1 +1,1 @@
-"""Adapters for other libraries. Each module imports one of them, and is loaded only with it."""
+"""Adapters for other libraries. A module that imports an optional library is itself imported only when it is used."""

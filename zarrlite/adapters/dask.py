@@ -4,7 +4,8 @@ Rules
 - No two blocks that are written share a chunk or a shard, so that tasks need not wait for each other, whatever the
   scheduler.
 - A task contains the array as a pickle: its location and its document without attributes, but no open resources.
-- A task in another process would write to a copy of a store in memory: such stores are refused there.
+- A task in another process would write to a copy of an in-memory store, so such stores are refused if the scheduler
+  uses other processes.
 - The name of a dask array is a hash of its location, document and blocks: equal arrays have equal tasks.
 """
 
@@ -31,9 +32,9 @@ try:
     from dask.base import get_scheduler, tokenize
     from dask.local import get_sync
 except ImportError as error:
-    raise DependencyError("arrays of dask need dask: pip install 'zarrlite[dask]'") from error
+    raise DependencyError("dask arrays need dask: pip install 'zarrlite[dask]'") from error
 
-_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is the default for dask arrays, threads
+_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is the default for dask arrays: threads
 Alignment = Literal["rechunk", "error"]
 
 
@@ -45,8 +46,8 @@ def to_dask(array: Array, chunks: Any = None) -> dask.array.Array:
     array : Array
         The array.
     chunks : int, tuple or str, optional
-        The blocks, in any form that dask accepts; by default one for each shard, or for each chunk if there are no
-        shards. Blocks that dask chooses ("auto") are multiples of these.
+        The blocks, in any form that dask accepts. By default, there is one block for each shard, or for each chunk if
+        there are no shards. Blocks that dask chooses ("auto") are multiples of these.
 
     Returns
     -------
@@ -125,8 +126,8 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     target : Array
         The existing array, opened for writing.
     align : {"rechunk", "error"}, optional
-        What to do if a block shares a chunk or shard of the target with another block: rechunk the source, or refuse
-        it.
+        Whether to rechunk the source or to refuse it if one of its blocks shares a chunk or shard of the target with
+        another block.
     compute : bool, optional
         Whether to write now. False returns a delayed object that writes when it is computed.
 
@@ -138,7 +139,7 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     Raises
     ------
     ArgumentError
-        If the shapes differ, or if blocks share a chunk and `align` is "error". Nothing is written then.
+        If the shapes differ, or if blocks share a chunk and `align` is "error". In both cases, nothing is written.
 
     Examples
     --------
@@ -156,7 +157,8 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     stored = _stored_lengths(target)
     if not all(map(_is_aligned, source.chunks, stored)):
         if align == "error":
-            raise ArgumentError(f"blocks {source.chunksize} must be whole chunks of {stored}; use align='rechunk'")
+            message = f"blocks of shape {source.chunksize} must consist of whole chunks {stored}; use align='rechunk'"
+            raise ArgumentError(message)
         aligned = tuple(map(_aligned_lengths, source.chunks, stored))
         source = source.rechunk(aligned)  # type: ignore[no-untyped-call]
     if get_scheduler(collections=[source]) not in _IN_THIS_PROCESS:  # type: ignore[no-untyped-call]
@@ -207,7 +209,10 @@ def _is_aligned(sizes: Shape, stored: int | Shape) -> bool:
 
 
 def _aligned_lengths(sizes: Shape, stored: int | Shape) -> int | Shape:
-    """Return lengths of blocks of whole chunks, each at most the largest of `sizes` unless a single chunk is larger."""
+    """Return the lengths of blocks that consist of whole chunks.
+
+    No block is longer than the largest of `sizes`, unless it is a single chunk.
+    """
     largest = max(sizes, default=0)
     if isinstance(stored, int):
         return max(stored, largest - largest % stored)

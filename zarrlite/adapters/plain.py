@@ -1,13 +1,14 @@
 """A read-only store that shows any hierarchy as ordinary Zarr v3, for readers that do not support its extensions.
 
 Rules
-- Chunk keys are those of the default encoding, and there are no storage transformers: parts are joined, and draft
-  shards become shards of `sharding_indexed`.
+- Chunk keys are those of the default encoding, and there are no storage transformers: chunks that are stored in parts
+  are joined, and shards of the 2022 draft become `sharding_indexed` shards.
 - Padding around chunks and shards is removed; byte ranges are shifted, so that partial reads stay partial. A new index
   skips the padding around the inner chunks of a shard: each entry covers an inner chunk without its padding.
-- Chunks with other codecs, or of a grid that is not regular, are decoded. They are served uncompressed in the shape
-  `Array.chunks`, so that their sizes are known. Data types do not change.
-- Documents of all other arrays change only in form. Consolidated metadata contains the documents that the store shows.
+- Chunks with codecs that not every reader supports, or of a grid that is not regular, are decoded. They are served
+  uncompressed in the shape `Array.chunks`, so that their sizes are known. Data types do not change.
+- The documents of arrays that need none of this are only rewritten in canonical form. Consolidated metadata contains
+  the documents that the store shows.
 - A request for a document reads it again. Chunks are served according to the document that was read last.
 """
 
@@ -34,7 +35,7 @@ from zarrlite.nodes.opening import open as open_node
 from zarrlite.stores.base import Listing, Store, check_key, check_prefix
 from zarrlite.stores.open import StoreLike, open_store
 
-MAX_NODES: Final = 1000  # nodes whose documents are kept, so that requests for chunks do not read them again
+MAX_NODES: Final = 1000  # nodes whose documents are cached, so that requests for chunks do not read them again
 MAX_COPIES: Final = 2000  # nodes; groups with more get no consolidated metadata
 _KEYS: Final = DefaultKeys()
 
@@ -47,7 +48,7 @@ def plain(store: StoreLike | Array | Group, *, strict: bool = True) -> PlainStor
     store : Store, path, URI, mapping, Array or Group
         The hierarchy, as for `open`; or an N5 container, a folder of TIFF files, or a node of a hierarchy.
     strict : bool, optional
-        Whether to refuse metadata that needs a guess, as for `open`.
+        Whether documents must follow the specification strictly, as for `open`.
 
     Returns
     -------
@@ -72,14 +73,14 @@ def plain(store: StoreLike | Array | Group, *, strict: bool = True) -> PlainStor
 
 
 def open_any(store: StoreLike, *, strict: bool = True) -> Array | Group:
-    """Open a hierarchy for reading, which may be an N5 container or a folder of TIFF files.
+    """Open a hierarchy, an N5 container or a folder of TIFF files for reading.
 
     Parameters
     ----------
     store : Store, path, URI or mapping
         The hierarchy.
     strict : bool, optional
-        Whether to refuse metadata that needs a guess, as for `open`.
+        Whether documents must follow the specification strictly, as for `open`.
 
     Returns
     -------
@@ -112,7 +113,7 @@ class PlainStore(Store):
     root : Array or Group
         The node that becomes the root.
     strict : bool, optional
-        Whether to refuse metadata that needs a guess, as for `open`.
+        Whether documents must follow the specification strictly, as for `open`.
     consolidate : bool, optional
         Whether to add consolidated metadata to groups that are stored without it. Readers that cannot list a store, for
         example over HTTP, need it to find the members. It is omitted for groups with more than `MAX_COPIES` nodes.
@@ -259,7 +260,7 @@ class PlainGroup:
         return serialize(GroupMetadata(metadata.attributes, copies))
 
     def _new_copies(self) -> dict[str, Json] | None:
-        """Return the documents of the nodes below. Returns None if there are too many, or if they cannot be listed."""
+        """Return the documents of all nodes below. Returns None if these are too many, or cannot be listed."""
         copies: dict[str, Json] = {}
         try:
             for path, node in self._group._walk(None):
@@ -274,7 +275,7 @@ class PlainGroup:
         return copies
 
     def _copy(self, path: str, document: Any) -> Json:
-        """Return the plain document of a node below. A document that is refused is returned unchanged."""
+        """Return the plain document of a node below this group. A document that is refused is returned unchanged."""
         try:
             metadata = parse_copy(document, strict=self._group._strict)
         except MetadataError:

@@ -1,11 +1,11 @@
 """The chunks of an array in a form that every reader of Zarr v3 can decode; `plain.py` makes them a store.
 
 Rules
-- Chunks are served without decoding them if every reader knows their codecs, apart from padding around them. Shards
-  are served with an index that is at the end and has a checksum, since not every reader supports other indices. If
-  the stored index is different, or includes padding of inner chunks, a new index is appended to the stored shard.
-- Byte ranges are passed on, without requesting the size of the value unless a range has no end or ends outside it.
-- Other chunks are decoded and served uncompressed. Those of a sharded array become inner chunks.
+- Chunks are served without decoding if every reader supports their codecs; padding around them is removed. Shards are
+  served with an index that is at the end and has a checksum, since not every reader supports other indices. If the
+  stored index is different, or includes padding of inner chunks, a new index is appended to the stored shard.
+- Byte ranges are passed on; the size of the value is requested only if a range has no end or ends outside the value.
+- Other chunks are decoded and served uncompressed. In a sharded array, these are the inner chunks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Served:
         self.codecs = codecs
         self._chunks = chunks
         self._frames = frames  # outermost first
-        self._least = least  # bytes that every chunk has at least, without padding: the size of an index at its end
+        self._least = least  # bytes; minimum size of a chunk without padding: that of an index at its end
 
     def chunk(self, coords: Shape) -> Source:
         source = self._chunks.store.source(self._chunks.metadata.chunk_key_encoding.encode(coords))
@@ -105,7 +105,7 @@ def _index_at_end(form: ShardFormat) -> int:
 
 
 def _split_frames(codecs: list[BytesBytesCodec]) -> tuple[list[BytesBytesCodec], list[Framing]]:
-    """Split a chain into the codecs that readers decode, and the padding around them, outermost first."""
+    """Split a codec chain into codecs that readers decode, and codecs that add padding around them, outermost first."""
     rest, frames = [*codecs], []
     while rest and isinstance(rest[-1], Framing) and rest[-1].name not in COMMON and not rest[-1].verifies:
         frames.append(rest.pop())
@@ -154,7 +154,7 @@ class Unframed(Window):
         start, stop = byte_range
         if byte_range == ALL:
             return ALL, None
-        if start < (stop or 0) <= 0:  # a suffix: as many more bytes as the head has show that the value is not shorter
+        if start < (stop or 0) <= 0:  # a suffix; reading `head` bytes more proves that the value is not shorter
             first = start if -start <= self._least else start - self.head
             return ByteRange(first - self.tail, (stop or 0) - self.tail or None), (stop or 0) - first
         if stop is None or not 0 <= start < stop:
@@ -255,7 +255,7 @@ class Decoded:
         return zip(coords, self._shape, self._array.shape, strict=True)
 
     def exists(self, region: tuple[slice, ...]) -> bool:
-        """Whether any stored chunk has elements of a region."""
+        """Whether any stored chunk contains elements of a region."""
         selection = Selection([Span(part.start, part.stop - part.start) for part in region])
         encode = self._chunks.metadata.chunk_key_encoding.encode
         stored = self._chunks.store

@@ -3,7 +3,8 @@
 Rules
 - A task contains an array without attributes and caches, and no open resources.
 - The pickle of some stores is a copy of their values, or of an object without a location. Everything that a task wrote
-  to it would be lost, so such stores are refused. So are writable zip files, which only one process may write.
+  to such a copy would be lost, so these stores are refused, and so are writable zip files, which only one process
+  may write.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def for_tasks(array: Array) -> Array:
 
 
 def check_reachable(store: Store) -> None:
-    """Refuse a store whose pickle does not lead to the same place, such as one in memory."""
+    """Refuse a store whose pickle does not lead to the same data, such as an in-memory store."""
     zip_file = store
     while not isinstance(zip_file, ZipStore) and isinstance(getattr(zip_file, "store", None), Store):
         zip_file = zip_file.store  # type: ignore[attr-defined]

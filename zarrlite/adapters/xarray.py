@@ -1,11 +1,12 @@
-"""The xarray engine `zarrlite`: datasets and trees from any hierarchy that zarrlite opens.
+"""The xarray engine `zarrlite`: datasets and trees from any hierarchy that zarrlite can open.
 
 Rules
 - Reading is lazy: opening reads metadata only. Variables can be pickled and read by several threads and processes.
-- Results are those of `engine="zarr"`: dimensions, attributes, and fill values that become `_FillValue` for Zarr v2.
-- `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads every shard in one task.
-- `encoding` has chunks, shards, fill value and codecs in the form that `Dataset.to_zarr` accepts. Codecs of Zarr v2 are
-  omitted, because `to_zarr` does not convert the codecs of one version to the other.
+- The results are the same as with `engine="zarr"`. This includes dimensions, attributes and, for Zarr v2, fill values,
+  which become `_FillValue`.
+- `preferred_chunks` are the shards of a sharded array, so that `chunks={}` reads each shard in a single task.
+- `encoding` contains chunks, shards, fill value and codecs in the form that `Dataset.to_zarr` accepts. Zarr v2 codecs
+  are omitted, because `to_zarr` does not convert codecs from one version to the other.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from zarrlite.stores.open import open_store
 
 
 class ZarrliteBackend(BackendEntrypoint):
-    """Opens Zarr data with zarrlite.
+    """An xarray backend that opens Zarr data with zarrlite.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class ZarrliteBackend(BackendEntrypoint):
     open_dataset_parameters: ClassVar[tuple[str, ...] | None] = None  # xarray reads them from the signature
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return False: the engine is used only if it is named, since other engines read the same files."""
+        """Return False: the engine is used only if a caller names it, because other engines read the same files."""
         return False
 
     def open_dataset(
@@ -83,9 +84,9 @@ class ZarrliteBackend(BackendEntrypoint):
         consolidated : bool, optional
             Whether to require (true) or ignore (false) consolidated metadata. By default it is used if it exists.
         storage_options : mapping, optional
-            Options of a remote store.
+            Options for a remote store.
         strict : bool, optional
-            Whether to refuse metadata that needs a guess, as in `zarrlite.open_group`.
+            Whether documents must follow the specification strictly, as in `zarrlite.open_group`.
 
         Returns
         -------
@@ -174,7 +175,7 @@ def _dataset(group: Group, decoders: Mapping[str, Any]) -> Dataset:
 
 
 class GroupStore(AbstractDataStore):
-    """The arrays of a group as variables that are not decoded yet."""
+    """The arrays of a group as variables that have not been decoded yet."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -189,7 +190,8 @@ class GroupStore(AbstractDataStore):
 def _variable(array: Array) -> Variable:
     names = array.metadata.dimension_names or ()
     if len(names) != array.ndim or None in names:
-        raise MetadataError(f"{array.name} must have dimension_names to be a variable of xarray, not {names!r}")
+        message = f"{array.name} must have dimension_names for all dimensions to be an xarray variable, not {names!r}"
+        raise MetadataError(message)
     attributes = array.attrs.asdict()
     version_2 = array.metadata.extra.get(VERSION_2)
     if isinstance(version_2, dict):
@@ -226,7 +228,7 @@ def _encoding(array: Array, names: Any, version_2: bool) -> dict[str, Any]:
 
 
 def _decode_fill_value(value: Any, array: Array) -> Any:
-    """Return a `_FillValue` attribute as a number: xarray stores those of floats and complex numbers as base64."""
+    """Decode a `_FillValue` attribute: xarray writes those of floats, complex numbers and bytes as base64."""
     kind = array.dtype.kind
     if kind == "f" and isinstance(value, str):
         return _decode_float(value)
@@ -246,7 +248,7 @@ class LazyArray(BackendArray):
     """An array that is read when it is indexed."""
 
     def __init__(self, array: Array) -> None:
-        self._array = array  # not `array`: xarray would take that for data in memory
+        self._array = array  # xarray would take an attribute `array` for data in memory
         self.shape = array.shape
         self.dtype = array.dtype
 

@@ -1,12 +1,12 @@
-"""The extensions `pad`, `offset` and `suffix` for zarr-python, which finds them by entry points.
+"""The extensions `pad`, `offset` and `suffix` for zarr-python, which finds them through entry points.
 
 Rules
 - Documents are parsed and written by the classes of zarrlite, so that both libraries agree on every byte.
 - zarr-python reads whole values if a bytes -> bytes codec follows the array -> bytes codec. `WindowedPipeline` shifts
-  byte ranges instead, so that parts of a shard after a header can be read. It must be selected in zarr-python's
+  byte ranges instead, so that parts of a shard that follows a header can be read. It must be selected in zarr-python's
   configuration. Codecs inside a shard do not need it.
-- zarr-python has no storage transformers, so it supports neither `concat-parts` nor `sharding` of the 2022 draft:
-  `zarrlite.plain` serves arrays with these.
+- zarr-python has no storage transformers, so it supports neither `concat-parts` nor `sharding` of the 2022 draft;
+  `zarrlite.plain` serves arrays that use them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ try:
     from zarr.core.codec_pipeline import BatchedCodecPipeline
     from zarr.registry import register_chunk_key_encoding, register_codec, register_pipeline
 except ImportError as error:
-    raise DependencyError("the bridge to zarr-python needs zarr 3.1: pip install 'zarrlite[zarr]'") from error
+    raise DependencyError("the bridge to zarr-python needs zarr 3.1 or later: pip install 'zarrlite[zarr]'") from error
 
 
 @dataclass(frozen=True)
 class PaddingCodec(BytesBytesCodec):
-    """A padding codec of zarrlite for zarr-python: the base class of `PadCodec` and `OffsetCodec`.
+    """A zarrlite padding codec for zarr-python: the base class of `PadCodec` and `OffsetCodec`.
 
     Parameters
     ----------
     padding : Pad or Offset
-        The codec of zarrlite.
+        The zarrlite codec.
     """
 
     is_fixed_size = True
@@ -92,7 +92,7 @@ class PadCodec(PaddingCodec):
     Parameters
     ----------
     padding : Pad
-        The codec of zarrlite.
+        The zarrlite codec.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class OffsetCodec(PaddingCodec):
     Parameters
     ----------
     padding : Offset
-        The codec of zarrlite.
+        The zarrlite codec.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class SuffixKeyEncoding(ChunkKeyEncoding):
     Parameters
     ----------
     keys : SuffixKeys
-        The chunk key encoding of zarrlite.
+        The zarrlite chunk key encoding.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class SuffixKeyEncoding(ChunkKeyEncoding):
 
 
 class WindowedPipeline(BatchedCodecPipeline):
-    """A codec pipeline of zarr-python that reads parts of shards after `pad` and `offset`.
+    """A zarr-python codec pipeline that can read parts of shards that `pad` or `offset` has padded.
 
     Select it with `zarr.config.set({"codec_pipeline.path": "zarrlite.bridge.WindowedPipeline"})`. For arrays without
     padding it behaves like zarr-python's own pipeline, which it extends.
@@ -194,7 +194,7 @@ register_pipeline(WindowedPipeline)
 
 
 class _Window:
-    """A stored value without its first `head` and last `tail` bytes, as a `ByteGetter` of zarr-python."""
+    """A stored value without its first `head` and last `tail` bytes, as a zarr-python `ByteGetter`."""
 
     def __init__(self, value: Any, head: int, tail: int) -> None:
         self._value = value

@@ -1,12 +1,13 @@
-"""Stores of zarrlite for zarr-python, and stores of zarr-python for zarrlite.
+"""zarrlite's stores for zarr-python, and zarr-python's stores for zarrlite.
 
 Rules
-- `ZarrStore` wraps a store of zarrlite for zarr-python. It guarantees no more than a store can: zarr-python updates
-  chunks without locks, so that two writers of the same chunk may lose updates, whatever the store.
-- `FromZarr` wraps a store of zarr-python for zarrlite, and calls it in zarr-python's own event loop.
+- `ZarrStore` wraps a zarrlite store for zarr-python. It cannot prevent lost updates: zarr-python updates chunks without
+  locks, so that two writers of the same chunk may overwrite each other's changes, whatever the store.
+- `FromZarr` wraps a zarr-python store for zarrlite, and calls it in zarr-python's own event loop.
 - Byte ranges are passed on in both directions.
-- Stores such as icechunk accept only keys that Zarr defines. `FromZarr` then keeps zarrlite's own keys in memory. Their
-  values tell later processes about unfinished changes; a transaction that is undone as a whole leaves none.
+- Stores such as icechunk accept only keys that Zarr defines. For them, `FromZarr` keeps zarrlite's own keys in memory.
+  This is safe, because these keys only tell later processes about unfinished changes, and a store with transactions
+  undoes an unfinished change as a whole.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ try:
     from zarr.core.sync import sync
     from zarr.storage import StorePath
 except ImportError as error:
-    raise DependencyError("the bridge to zarr-python needs zarr 3: pip install 'zarrlite[zarr]'") from error
+    raise DependencyError("the bridge to zarr-python needs zarr 3.1 or later: pip install 'zarrlite[zarr]'") from error
 
 
 class ZarrStore(ZarrBase):
-    """A store of zarrlite for zarr-python.
+    """A zarr-python store that wraps a zarrlite store.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class ZarrStore(ZarrBase):
     def _write(self, key: str, value: ZarrBuffer, new: bool = False) -> None:
         self._check_writable()
         if not isinstance(value, ZarrBuffer):
-            raise TypeError(f"ZarrStore.set(): value must be a Buffer of zarr, not {type(value).__name__}")
+            raise TypeError(f"ZarrStore.set(): value must be a zarr-python Buffer, not {type(value).__name__}")
         self.store.set(key, value.to_bytes(), new=new)
 
     async def set(self, key: str, value: ZarrBuffer) -> None:
@@ -191,7 +192,7 @@ def _byte_range(request: ByteRequest | None) -> ByteRange:
 
 
 class FromZarr(Store):
-    """A store of zarr-python for zarrlite: icechunk, ObjectStore, FsspecStore, reference stores and others.
+    """A zarrlite store that wraps a zarr-python store: icechunk, ObjectStore, FsspecStore, a reference store or others.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ class FromZarr(Store):
 
     def __init__(self, store: ZarrBase) -> None:
         if not isinstance(store, ZarrBase):
-            raise StoreError(f"FromZarr() takes a store of zarr-python, not {type(store).__name__}")
+            raise StoreError(f"FromZarr() takes a zarr-python store, not {type(store).__name__}")
         self.zarr_store = store
         self.read_only = store.read_only
         self._is_open = False
@@ -237,7 +238,7 @@ class FromZarr(Store):
         request, cut = (None, byte_range) if key.endswith(".json") else _byte_request(byte_range)
         found = self._get(key, request)
         if isinstance(request, SuffixByteRequest) and found is not None and len(found) != request.suffix:
-            # stores of zarr-python differ in their answers to a suffix that is longer than the value
+            # zarr-python's stores respond differently to a suffix that is longer than the value
             found, cut = self._get(key, None), byte_range
         return None if found is None else cut.of(found.to_bytes())
 
@@ -279,7 +280,7 @@ class FromZarr(Store):
         try:
             found = sync(_collect(listing()))
         except Exception as error:
-            if not _refuses_keys(error):  # if it does, the prefix is not that of a node
+            if not _refuses_keys(error):  # a refused prefix is not that of a node
                 raise _reported(error, prefix, "listed") from error
         return iter(sorted(key for key in {*found, *self._kept} if key.startswith(prefix)))
 
@@ -316,12 +317,12 @@ def _is_own(key: str) -> bool:
 
 def _refuses_keys(error: Exception) -> bool:
     """Whether a store has refused a key or a prefix because Zarr does not define it."""
-    text = str(error)  # icechunk has one class for all errors
+    text = str(error)  # icechunk raises the same class for all errors
     return "invalid zarr key" in text or "bad key prefix" in text
 
 
 def _reported(error: Exception, key: str, action: str) -> ZarrliteError:
-    """Return the error that reports an exception of a store."""
+    """Return the error with which to report an exception that a store raised."""
     return error if isinstance(error, ZarrliteError) else foreign_error(error, key, action)
 
 
@@ -330,7 +331,7 @@ async def _collect(keys: AsyncIterator[str]) -> Any:
 
 
 def _byte_request(byte_range: ByteRange) -> tuple[ByteRequest | None, ByteRange]:
-    """Return a request of zarr-python that contains a range, and the part of its answer that is the range."""
+    """Return a zarr-python request whose answer contains a range, and the part of the answer that is the range."""
     start, stop = byte_range
     if stop is None and start > 0:
         return OffsetByteRequest(start), ALL

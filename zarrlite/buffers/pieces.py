@@ -32,7 +32,7 @@ class LazyPiece:
         return self.array.nbytes
 
     def __iter__(self) -> Iterator[Buffer]:
-        import numpy as np  # late: stores are importable without numpy
+        import numpy as np  # imported here: stores do not require numpy
 
         memory = scratch.acquire(max([block.nbytes for block in self._blocks], default=0))
         for block in self._blocks:
@@ -42,7 +42,7 @@ class LazyPiece:
         scratch.release(memory)
 
     def join(self) -> bytes:
-        """Return all bytes at once."""
+        """Return all bytes as one buffer."""
         return self.array.tobytes()
 
 
@@ -71,7 +71,7 @@ def size_of(value: Value) -> int:
 
 
 def overlapping(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> list[tuple[int, Any]]:
-    """Return the parts of these patches between two offsets, with offsets relative to `start`."""
+    """Return the parts of these patches that are between two offsets, with offsets relative to `start`."""
     found: list[tuple[int, Any]] = []
     for offset, piece in pieces:
         low, high = max(offset, start), min(offset + len(piece), stop)
@@ -84,9 +84,9 @@ def overlapping(pieces: Iterable[tuple[int, Any]], start: int, stop: int) -> lis
 
 
 def split(value: Value, sizes: Iterable[int]) -> list[list[Any]]:
-    """Split a value into consecutive values of the given sizes, each a list of pieces. The sizes add up to its length.
+    """Split a value into consecutive values of the given sizes, each a list of pieces.
 
-    A lazy piece that spans a boundary is generated once.
+    The sizes must add up to the size of the value. A lazy piece that spans a boundary is generated only once.
     """
     ends = list(accumulate(sizes, initial=0))
     pieces: list[tuple[int, Any]] = []

@@ -1,4 +1,4 @@
-"""Scratch memory that each thread reuses: allocating and first touching new memory costs more than a copy.
+"""Scratch memory that each thread reuses, because allocating and first touching new memory costs more than a copy.
 
 Rules
 - A buffer belongs to the thread that acquired it until it is released. Not releasing it is safe: it only costs one
@@ -35,7 +35,7 @@ def release(memory: memoryview) -> None:
 
 def _aligned(size: int) -> memoryview:
     """Allocate aligned memory: the kernel copies into it up to twice as fast as into unaligned memory from malloc."""
-    from ctypes import addressof, c_char  # late: keeps the import light
+    from ctypes import addressof, c_char  # imported here: keeps `import zarrlite` light
 
     memory = memoryview(bytearray(size + SCRATCH_ALIGNMENT))
     start = -addressof(c_char.from_buffer(memory)) % SCRATCH_ALIGNMENT

@@ -22,13 +22,13 @@ MAX_ATTEMPTS: Final = 100  # attempts to read values that are being replaced
 class Source(ABC):
     """A value that can be read in parts."""
 
-    separate_tail: int = 0  # bytes at the end that are a separate object in the store, and can be replaced alone
+    separate_tail: int = 0  # bytes at the end that are a separate object in the store, which can be replaced alone
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         """Read parts of the value, clamped like slices. Returns None if the value does not exist.
 
-        The parts may be in `memory`, consecutively, if there is room and it saves an allocation.
+        The parts may be placed in `memory`, consecutively, if it has room for them and this saves an allocation.
         """
 
     @final
@@ -51,7 +51,7 @@ class Source(ABC):
         return True
 
     def version(self) -> str | None:
-        """Return the version of the value that was read: an ETag, or another text that a new value changes.
+        """Return the version of the value that was read: an ETag, or another text that changes with the value.
 
         Returns None if the value does not exist, or if its version is not known. Raises ReplacedError if parts were
         read from several versions.
@@ -63,18 +63,18 @@ class Source(ABC):
 
 
 class VersionedSource(Source):
-    """A value that is read in parts, with a version that tells whether parts that were read apart belong together."""
+    """A value that is read in parts, with a version that shows whether parts from several reads belong together."""
 
     @abstractmethod
     def version(self) -> str | None: ...
 
 
 class GrowingSource(Source):
-    """A value that others may append to in place: the bytes that were there when it was opened stay valid."""
+    """A value that other writers may append to in place; the bytes that it had when it was opened stay valid."""
 
     @abstractmethod
     def has_grown(self) -> bool:
-        """Whether the value that was opened is still the one that is stored, and is longer now."""
+        """Whether the opened value is still the stored one, and has become longer."""
 
 
 class ReplacedError(DataError):
@@ -82,9 +82,9 @@ class ReplacedError(DataError):
 
 
 def read_current(sources: Collection[Source], read: Callable[..., T], *args: Any) -> T:
-    """Return `read(*args)`, which reads from these sources in several steps, then close them.
+    """Return `read(*args)`, which reads from these sources in several steps, then close the sources.
 
-    Starts over if it fails and one of the values was replaced meanwhile.
+    Starts over if the call fails and one of the values was replaced meanwhile.
     """
     attempts = 0
     while True:
@@ -150,7 +150,7 @@ class Window(Source):
 
 
 def inner_size(size: int, head: int, tail: int, codec: str) -> int:
-    """Return the size of the value in a frame of `size` bytes in total. Raises TruncatedError if that is too short."""
+    """Return the size of a value without padding. Raises TruncatedError if the padding alone is longer than `size`."""
     if size < head + tail:
-        raise TruncatedError(f"the stored value has {size} bytes, its padding alone has {head + tail}", codec=codec)
+        raise TruncatedError(f"the stored value has {size} bytes, but its padding alone has {head + tail}", codec=codec)
     return size - head - tail

@@ -27,7 +27,7 @@ class ChunkGrid(Extension):
 
     @abstractmethod
     def check(self, shape: Shape) -> None:
-        """Raise MetadataError, with a pointer relative to the grid, if it does not fit an array of this shape."""
+        """Raise MetadataError, with a pointer relative to the grid, if it is not valid for an array of this shape."""
 
     @abstractmethod
     def grid_shape(self, shape: Shape) -> Shape:
@@ -38,7 +38,7 @@ class ChunkGrid(Extension):
         """Return the shape of an encoded chunk. At the edges it may extend beyond the array."""
 
     def largest_chunk(self, ndim: int) -> Shape:
-        """Return the largest length of a chunk along each dimension; possibly no single chunk has all of them."""
+        """Return the largest length of a chunk along each dimension; there may be no chunk that has all of them."""
         return self.chunk_shape((0,) * ndim)
 
     def sample_shapes(self, ndim: int) -> Iterable[Shape]:
@@ -46,7 +46,7 @@ class ChunkGrid(Extension):
         return [self.chunk_shape((0,) * ndim)]
 
     def resized(self, shape: Shape, unit: Shape) -> ChunkGrid:
-        """Return a grid that covers another shape of the array. Chunks that this grid has stay the same.
+        """Return the grid of the array after it is resized to `shape`. Existing chunks stay the same.
 
         The lengths of new chunks are multiples of `unit`.
         """
@@ -72,6 +72,6 @@ class ChunkGrid(Extension):
     def project(self, selection: Selection) -> Iterator[tuple[Shape, Selection, Selection]]:
         """Project a selection onto the chunks that it touches.
 
-        Yields the coordinates of each chunk, the selection inside the chunk, and the selection of its place in the
+        Yields the coordinates of each chunk, the selection inside the chunk, and the corresponding selection in the
         result.
         """

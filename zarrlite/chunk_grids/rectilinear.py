@@ -1,10 +1,11 @@
 """The `rectilinear` chunk grid: chunks of different lengths along each dimension.
 
 Rules
-- Each dimension has an integer, the length of all its chunks, or a list of lengths and runs `[length, count]`.
-- Runs are never expanded: a document may have a run of 2^60 chunks.
-- All chunks have the full length that the grid gives, even at the edge of the array. Chunks after the last listed one
-  are outside every array; for tools that find one in a store, it has the length of the last listed chunk.
+- Each dimension is described by an integer, the length of all its chunks, or by a list of lengths and runs
+  `[length, count]`.
+- Runs are never expanded: a document may contain a run of 2^60 chunks.
+- All chunks have the full length that the grid defines, even at the edge of the array. Chunks after the last listed one
+  are outside of the array; if a tool finds one in a store, its length is taken to be that of the last listed chunk.
 - Consecutive equal lengths are written as runs.
 - The specification does not define how an array grows beyond the listed chunks. As in zarr-python, one chunk is added.
 
@@ -30,7 +31,7 @@ from zarrlite.selections.edges import Edges
 from zarrlite.selections.selection import Divisions, Selection, Shape
 
 Runs = tuple[tuple[int, int], ...]  # pairs of a length and a number of chunks of this length
-MAX_SAMPLES: Final = 256  # lengths of a dimension; at most this many are checked against the codecs on opening
+MAX_SAMPLES: Final = 256  # chunk lengths per dimension; at most this many are checked against the codecs
 
 
 @register
@@ -65,7 +66,7 @@ class Rectilinear(ChunkGrid):
 
     @cached_property
     def _divisions(self) -> Divisions:
-        """The division of each dimension."""
+        """The division of each dimension into chunks."""
         return tuple(axis if isinstance(axis, int) else Edges(axis) for axis in self.chunk_shapes)
 
     @property
@@ -171,7 +172,7 @@ def _runs(edges: Sequence[Any]) -> Runs:
 
 
 def _written(axis: int | Runs) -> Json:
-    """Return the JSON of a dimension."""
+    """Return the JSON for a dimension."""
     if isinstance(axis, int):
         return axis
     return [length if count == 1 else [length, count] for length, count in axis]

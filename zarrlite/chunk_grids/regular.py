@@ -37,7 +37,7 @@ class Regular(ChunkGrid):
     def from_config(cls, config: Config) -> Self:
         # core spec, Array metadata: "and the value of configuration an object with the member chunk_shape"
         # core spec, Array metadata: "chunk_shape must be an array of integers"
-        # regular grid, Description: "Chunk sizes must be greater than zero", also along empty dimensions, though
+        # regular grid, Description: "Chunk sizes must be greater than zero", even along empty dimensions, although
         # core spec, Concepts and terminology: "The chunk shape elements are non-zero when the corresponding dimensions"
         return cls(config.integers("chunk_shape", 1))
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 from zarrlite.extensions.extension import Extension
 from zarrlite.selections.selection import Shape
 
-MAX_DIGITS = 19  # digits of 2^63 - 1, the longest dimension; longer numbers are not the coordinates of a chunk
+MAX_DIGITS = 19  # digits of 2^63 - 1, the maximum length of a dimension; longer numbers are not coordinates
 _CANONICAL = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 
 
@@ -31,7 +31,7 @@ class ChunkKeyEncoding(Extension):
         """Return the key of a chunk."""
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
-        """Return `encode` for arrays of `ndim` dimensions. Override to share work between keys."""
+        """Return `encode` for arrays of `ndim` dimensions. Override it to share work between keys."""
         return self.encode
 
     def check(self, ndim: int) -> None:
@@ -43,9 +43,9 @@ class ChunkKeyEncoding(Extension):
 
 
 def parse_coords(texts: list[str], ndim: int) -> Shape | None:
-    """Parse coordinates in canonical decimal form, without leading zeros, signs and other notations of int().
+    """Parse coordinates in canonical decimal form, without leading zeros, signs or other notations of int().
 
-    Returns None if one is not canonical, or if there are not exactly `ndim` coordinates.
+    Returns None if a coordinate is not canonical, or if there are not exactly `ndim` coordinates.
     """
     # default encoding, Description: "the ASCII decimal string representation of the chunk index within that dimension"
     if len(texts) != ndim or not all(len(text) <= MAX_DIGITS and _CANONICAL(text) for text in texts):

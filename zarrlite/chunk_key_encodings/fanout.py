@@ -1,9 +1,10 @@
-"""The `fanout` chunk key encoding: coordinates split into groups of digits, so that no folder has many entries.
+"""The `fanout` chunk key encoding: coordinates split into groups of digits, so that no folder has too many entries.
 
 Rules
 - Each coordinate becomes the number of its groups minus one, followed by the groups: 1234567 is `2/001/234/567`.
-- A `max_children` that is not a power of ten is rounded down to one, and written back rounded. The proposal merely
-  permits rounding (MAY), but without it the number of digits, and thus the keys, would be those of the power above.
+- A `max_children` that is not a power of ten is rounded down to a power of ten, and the rounded value is written to
+  documents. The proposal merely permits rounding (MAY), but without it the number of digits, and thus the keys,
+  would be those of the next higher power.
 
 "proposal fanout" in comments is zarr-extensions pull request 31, commit efa1e8b (2026-01-01),
 chunk-key-encodings/fanout/README.md. It is experimental: the registered version may differ.
@@ -41,7 +42,7 @@ class FanoutKeys(ChunkKeyEncoding):
 
     @property
     def _digits(self) -> int:
-        """The number of digits of a group."""
+        """The number of digits in a group."""
         # proposal fanout, Algorithm: "the number of digits in max_children - 1"
         return len(str(self.max_children - 1))
 

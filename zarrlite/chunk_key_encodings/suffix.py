@@ -1,9 +1,10 @@
-"""The `suffix` chunk key encoding: the key of a base encoding followed by a fixed text, `c/1/2.tiff`.
+"""The `suffix` chunk key encoding: the key of a base encoding followed by a fixed text: `c/1/2.tiff`.
 
 Rules
 - The proposal spells the base encoding `base_encoding` in Configuration and `base-encoding` in Example 2 and in
   Encoding. Both are read if they agree; `base_encoding` is always written, as an object.
-- The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move a key.
+- The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move keys out
+  of the array.
 - The base may itself be a `suffix` encoding.
 
 "proposal suffix" in comments is the proposal of this encoding, version 0.1.

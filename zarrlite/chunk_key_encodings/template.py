@@ -1,13 +1,14 @@
-"""The `template` chunk key encoding: coordinates inserted into a text, `z{0:04}/{-1}_{1}.png`.
+"""The `template` chunk key encoding: coordinates inserted into a text such as `z{0:04}/{-1}_{1}.png`.
 
 Rules
-- An expression is `{0}` (a coordinate), `{-1}` (counted from the end) or `{*}` (all others, joined by `separator`),
-  optionally with a width, `{0:04}`: at least four digits, padded with zeros.
+- An expression is `{0}` (a coordinate), `{-1}` (counted from the end) or `{*}` (all other coordinates, joined by
+  `separator`), optionally with a width: `{0:04}` means at least four digits, padded with zeros.
 - The proposal calls the text `template` in its table and `format` in its examples and its schema. Both are read if
   they agree; `template` is always written.
-- Each key must belong to one chunk, which the proposal does not require: the text between two coordinates must have a
+- No two chunks may share a key, which the proposal does not require: the text between two coordinates must contain a
   character that is not a digit. Braces are allowed in expressions only, since they cannot be escaped.
-- Template and separator come from a document and are not trusted: text that could move a key is refused.
+- Template and separator come from a document and are not trusted: text that could move keys out of the array is
+  refused.
 
 "proposal template" in comments is zarr-extensions pull request 69, commit 378d6e5 (2026-07-24),
 chunk-key-encodings/template/README.md. It is experimental: the registered version may differ.
@@ -40,7 +41,7 @@ _EXPRESSION: Final = re.compile(r"\{(\*|-?[0-9]+)(?::0([0-9]+))?\}")
 class TemplateKeys(ChunkKeyEncoding):
     """Keys generated from a template. Experimental: the encoding is a proposal."""
 
-    # proposal template, Object: Template Chunk Key Encoding: 'literal string "template"'; its schema has "generic"
+    # proposal template, Object: Template Chunk Key Encoding: 'literal string "template"'; its schema says "generic"
     name = "template"
     proposal = "zarr-extensions pull request 69, commit 378d6e5"
     template: str
@@ -92,14 +93,14 @@ class TemplateKeys(ChunkKeyEncoding):
 class _Bound(NamedTuple):
     """A template that is bound to a number of dimensions."""
 
-    pattern: str  # for the operator %, with one number for each place
-    order: Shape  # the dimensions, in the order of their places in the key
-    matching: re.Pattern[str]  # one group of digits for each place
+    pattern: str  # a format string for the operator %, with one number for each coordinate
+    order: Shape  # the dimensions, in the order of their coordinates in the key
+    matching: re.Pattern[str]  # one group of digits for each coordinate
 
 
-@lru_cache(maxsize=128)  # a listing decodes many keys
+@lru_cache(maxsize=128)  # cached because a listing decodes many keys
 def _bind(template: str, separator: str, ndim: int) -> _Bound:
-    """Assign dimensions to the expressions of a template. Raises MetadataError if they do not fit."""
+    """Assign dimensions to the expressions of a template. Raises MetadataError if they do not match."""
     expressions = _expressions(template)
     named = [_dimension(index, ndim) for index, _ in expressions if index != "*"]
     # proposal template, Validation: "Two indices, positive or negative, resolve to the same value"
@@ -114,7 +115,7 @@ def _bind(template: str, separator: str, ndim: int) -> _Bound:
         raise _misfit(f"must have an expression for each of {ndim} dimensions, but has none for dimension {rest[0]}")
     # proposal template, Validation: "The catch-all expression would be populated by 0 coordinate values"
     if has_rest and not rest:
-        raise _misfit(f"must not have {{*}} for an array of {ndim} dimensions: the others name all of them")
+        raise _misfit(f"must not have {{*}} for an array of {ndim} dimensions: no dimension is left for it")
     texts = _texts(template)
     pattern, matching, order = texts[0].replace("%", "%%"), re.escape(texts[0]), []
     for (index, width), text in zip(expressions, texts[1:], strict=True):
@@ -148,7 +149,7 @@ def _dimension(index: str, ndim: int) -> int:
 
 
 def _misfit(message: str) -> MetadataError:
-    """Return the error about a template that does not fit the dimensions of an array."""
+    """Return the error about a template whose expressions do not match the dimensions of an array."""
     # proposal template, Validation: "Providing an incongruent chunk coordinate and template string MUST result in"
     return MetadataError(message, pointer="/configuration/template", kind="conflict")
 
@@ -183,7 +184,7 @@ def _check_template(template: str, config: Config, key: str) -> None:
     if fault:
         raise refuse(fault)
     if any(_is_digits(text) for text in texts[1:-1]):
-        raise refuse("must have text other than digits between two expressions; two chunks could share a key")
+        raise refuse("must have text other than digits between two expressions; otherwise two chunks could share a key")
 
 
 def _check_separator(separator: str | None, config: Config) -> None:
@@ -193,7 +194,7 @@ def _check_separator(separator: str | None, config: Config) -> None:
         raise config.error("is required with {*}", "separator", "missing")
     fault = _text_fault(separator) or key_text_fault(f"0{separator}0")
     if fault is None and _is_digits(separator):
-        fault = "must have a character that is not a digit; two chunks could share a key"
+        fault = "must have a character that is not a digit; otherwise two chunks could share a key"
     if fault:
         raise config.error(f"{show(separator)} {fault}", "separator")
 

@@ -1,1 +1,1 @@
-"""Reading and writing the chunks of an array, one or many at once."""
+"""Reading and writing the chunks of an array, one or many at a time."""

@@ -1,4 +1,4 @@
-"""The chunks of an array, with a cache of decoded ones (`open(..., chunk_cache=...)`)."""
+"""The chunks of an array, with a cache of decoded chunks (`open(..., chunk_cache=...)`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CachedChunks(Chunks):
         return shape or pipeline.spec.shape
 
     def _cells(self, selection: Selection) -> Iterator[tuple[Wanted, Selection, Selection]]:
-        """Yield the cells of a selection, with the selection inside of each and its place in the result."""
+        """Yield the cells of a selection, each with the selection inside it and its place in the result."""
         length = self._cell_shape
         projected = self.grid.project(selection) if length is None else selection.project(length)
         for coords, inside, place in projected:
@@ -110,7 +110,7 @@ class CachedChunks(Chunks):
             try:
                 together = self._read_together(cells, dtype)
             except ZarrliteError:
-                together = None  # reading them one by one raises the error of the right one
+                together = None  # reading the cells one by one raises the error of the right cell
             if together is not None:
                 yield from together
                 return
@@ -120,7 +120,7 @@ class CachedChunks(Chunks):
             yield wanted, elements
 
     def _read_together(self, cells: list[Wanted], dtype: np.dtype[Any]) -> list[tuple[Wanted, Cell]] | None:
-        """Read cells of a shard with one selection. Returns None if it contains more than twice as many cells."""
+        """Read cells of a shard with one selection. Returns None if it would contain more than twice as many cells."""
         length = self._cell_shape or ()
         rows = [sorted({wanted[0][dim] for wanted in cells}) for dim in range(len(length))]
         if math.prod(map(len, rows)) > 2 * len(cells):

@@ -4,9 +4,9 @@ Rules
 - A cell is the unit of decoding: the part of a chunk, or of an inner chunk of a shard, that is inside the array. Cells
   are never changed, and never leave this package: readers get copies.
 - Changes are detected by a view of the store that all arrays and groups of the root use (`watch`). A change of a chunk
-  drops its cells. A change of a document, or of a key that is not that of a chunk (such as a part of one), drops all
-  cells of the array.
-- A cell is cached only if no change of its chunk was detected since before it was read, so that a reader never caches
+  drops its cells. A change of a document, or of any other key that is not a chunk key (such as that of a part of a
+  chunk), drops all cells of the array.
+- A cell is cached only if no change of its chunk has been detected since its read began, so that a reader never caches
   elements that a writer has replaced.
 - Changes that bypass this view, for example those of other processes, are not detected.
 """
@@ -40,7 +40,7 @@ class ChunkCache:
             raise ArgumentError(f"chunk_cache must be a positive number of bytes, not {max_bytes!r}")
         self.max_bytes = max_bytes
         self._arrays: dict[str, Callable[[str], bool]] = {}  # prefix of an array -> whether a key is that of a chunk
-        self._generations = [0] * (_SLOTS + 1)  # the last one is for all keys
+        self._generations = [0] * (_SLOTS + 1)  # the last one applies to all keys
         self._clear()
         _caches.add(self)
 

@@ -3,12 +3,13 @@
 Rules
 - Everything that is the same for all chunks is prepared once: the key encoding, the bound pipeline, the store stack.
 - A read has three steps: the pipeline plans which ranges of which values it needs, the store serves them, and the
-  pipeline decodes them. Small chunks take these steps in batches, because threads release the GIL at every system call.
-  Several threads process the batches.
+  pipeline decodes them. Small chunks take these steps in batches: a thread releases the GIL at every system call, which
+  would cost too much for each single chunk. Several threads process the batches.
 - A missing chunk reads as the fill value, or raises an error if the array was opened that way. A damaged chunk raises
   an error that names its key.
-- Chunks that contain only the fill value are not stored, and are erased if they exist. Only an update in a store that
-  other machines write to does not erase them, because no request erases a chunk on condition that it is unchanged.
+- Chunks that contain only the fill value are not stored, and are erased if they exist. The exception is an update in a
+  store that other machines write to: it stores the fill value, because no request erases a chunk on the condition that
+  it is unchanged.
 - A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
   array, since another handle may have enlarged the array. All other changes are made under the lock of the key.
 - If all elements inside the array are written, a damaged old chunk is replaced without an error.
@@ -53,7 +54,7 @@ from zarrlite.tuning import (
 )
 
 T = TypeVar("T")
-_chunk_options = functools.lru_cache(64)(ChunkOptions)  # saves time when many arrays are opened
+_chunk_options = functools.lru_cache(64)(ChunkOptions)  # cached, to save time when many arrays are opened
 Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, the selection in it, and its place in the result
 
 
@@ -90,7 +91,7 @@ class Chunks:
         self._encode_key, self._pipeline = metadata.for_chunks(self._options)
         self._limit = options.max_chunk_bytes or default_limit()
         self.store = base
-        # core spec, Storage transformers: the last one of the list is directly on the store
+        # core spec, Storage transformers: the last one in the list is next to the store
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata.in_store)
@@ -142,13 +143,13 @@ class Chunks:
 
     @property
     def _estimate(self) -> Pipeline:
-        """The pipeline for estimates of sizes: that of all chunks, or that of the largest if they differ."""
+        """The pipeline used to estimate sizes: that of all chunks or, if their shapes differ, of the largest."""
         return self._pipeline or self._bind(self.grid.largest_chunk(len(self.metadata.shape)))
 
     def _batching(self, selection: Selection, out: NDArray, one_by_one: bool) -> tuple[int, int, int]:
-        """Return how many chunks to read together, the bytes of work, and the bytes that a job holds per chunk.
+        """Return how many chunks to read together, how many bytes to process, and how many a job holds per chunk.
 
-        The bytes of work determine whether threads are used.
+        The number of bytes to process determines whether threads are used.
         """
         pipeline = self._estimate
         count = max(1, selection.spread(pipeline.spec.shape))
@@ -157,14 +158,14 @@ class Chunks:
         held = 2 * (work // count)  # for the stored form and the decoded form
         least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
         if pipeline.layout is not None and read < least:
-            work = 0  # one thread copies so few bytes faster than two
+            work = 0  # one thread copies so few bytes faster than two threads
         if one_by_one or not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work, held
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
         if work < MIN_SHARED_BYTES:  # a single thread reads them
             return most, work, held
-        # as many as possible while every thread gets several batches; larger batches if threads mostly copy
+        # as many as possible, but so that every thread gets several batches; larger batches if threads mostly copy
         least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
         return max(1, least, min(most, count // (batches * threads.workers()))), work, held
 
@@ -193,7 +194,7 @@ class Chunks:
     def _gather(self, pipeline: Pipeline, batch: SparseBatch, elements: NDArray) -> bool:
         """Read elements of several chunks and select all of them in one operation.
 
-        Returns False if the chunks are compressed, or if one cannot be read: reading it alone raises the proper error.
+        Returns False if the chunks are compressed, or if one cannot be read: reading that one alone raises its error.
         """
         if pipeline.layout is None:
             return False
@@ -208,7 +209,7 @@ class Chunks:
         return not missing or self.options.missing_chunks != "error"
 
     def _read(self, coords: Sequence[Shape], parts: Sequence[Part]) -> None:
-        """Read parts of chunks that share a pipeline into their targets."""
+        """Read parts of chunks into their target arrays. The chunks must have the same pipeline."""
         pipeline = self._pipeline or self.pipeline(coords[0])
         keys = [*map(self._encode_key, coords)]
         try:
@@ -224,7 +225,7 @@ class Chunks:
         except Exception as error:
             if len(keys) == 1:
                 self._read_failed(error, coords[0], keys[0], pipeline)
-            for i, part in enumerate(parts):  # the faulty one raises the error again, with its key
+            for i, part in enumerate(parts):  # reading the faulty one raises the error again, with its key
                 self._read([coords[i]], [part])
             raise
         for i in missing:
@@ -233,7 +234,7 @@ class Chunks:
             parts[i][1][...] = pipeline.spec.fill
 
     def _read_at_once(self, reading: Reading[T]) -> T:
-        """Run a reading that needs one round of requests; its handles are keys."""
+        """Run a reading that needs one round of requests, in which values are identified by key."""
         values = self.store.get_partial_values(*next(reading))
         try:
             threads.work(reading.send, values)
@@ -343,7 +344,7 @@ class Chunks:
         threads.run(lambda jobs: self._write_jobs(jobs, values, fields), batches, nbytes, place, 2 * pipeline.nbytes)
 
     def _write_jobs(self, jobs: Sequence[Job], values: NDArray, fields: Any) -> None:
-        """Write several chunks with one call of the store."""
+        """Write several chunks with one call to the store."""
         pipeline = self.pipeline(jobs[0][0])
         covered = (
             len(jobs) > 1
@@ -355,7 +356,7 @@ class Chunks:
         )
         if not covered:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
-            # encoded one at a time unless their size is bounded, since all of them may not fit in memory
+            # encoded one at a time unless their encoded size is bounded, since all of them may not fit in memory
             bounded = pipeline.max_size is not None
             self._store([*changes] if bounded else changes)
             return
@@ -429,7 +430,7 @@ class Chunks:
         return change
 
     def _without_elements(self, pipeline: Pipeline, old: Buffer | None) -> Value | None:
-        """Return the new value of a chunk in which only the fill value is left. Returns None if it is to be erased.
+        """Return the new value of a chunk in which only the fill value is left. Returns None to erase the chunk.
 
         An update cannot erase a chunk of a store that other machines write to, and stores fill values instead.
         """
@@ -502,10 +503,10 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
-        # for chunks of a shard that are completely outside the array: these are never stored
+        # for the chunks in a shard that are completely outside the array, which are never stored
         erasing = self.metadata.pipeline(lengths)
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        # where the last chunks that are at least partly inside the array end
+        # the ends of the last chunks that are at least partly inside the array
         edges = tuple(min(m, -(-n // c) * c) for n, c, m in zip(inside, chunk_shape, lengths, strict=True))
         cut = [d for d, n in enumerate(inside) if n < lengths[d] and self.metadata.shape[d] < old[d]]
         parts = [(d, inside[d], edges[d], edges, pipeline) for d in cut]

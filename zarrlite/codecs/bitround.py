@@ -4,8 +4,8 @@ Rules (codecs/bitround, Format and algorithm)
 - Floating-point numbers keep `keepbits` bits of their mantissa, integers `keepbits` bits "from the most significant set
   bit". Ties are rounded to even. Decoding changes nothing.
 - The specification does not mention signs: the magnitude of a negative integer is rounded.
-- NaN and infinity are kept. A number that would be rounded beyond the largest one is truncated instead, as in the
-  sample data of the specification: with three bits, 255 becomes 224.
+- NaN and infinity are kept. A number that rounding would move beyond the range of its data type is truncated instead,
+  as in the sample data of the specification: with three bits, the uint8 255 becomes 224.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MANTISSA_BITS = {"float16": 10, "float32": 23, "float64": 52, "bfloat16": 7}
 @register
 @dataclass(frozen=True)
 class BitRound(ArrayArrayCodec):
-    """Numbers, rounded to a number of significant bits."""
+    """Numbers, rounded to a given number of significant bits."""
 
     name = "bitround"
     elementwise = True
@@ -70,7 +70,7 @@ def _round_floats(array: NDArray, dropped: int, mantissa: int) -> None:
     special = ((one << (8 * size - 1 - mantissa)) - one) << mantissa  # the bits of infinity
     finite = bits & special != special
     truncated = bits >> dropped << dropped
-    # adding half of the dropped unit, minus one if the last kept bit is 0, carries exactly if the number is rounded up
+    # add half the value of the last kept bit, less one if that bit is 0; this carries exactly when rounding up
     rounded = bits + ((bits >> dropped & one) + (one << (dropped - 1)) - one) >> dropped << dropped
     overflows = rounded & special == special
     bits[...] = np.where(finite, np.where(overflows, truncated, rounded), bits)
@@ -91,9 +91,8 @@ def _round_integers(array: NDArray, keepbits: int) -> None:
     kept = magnitude >> dropped
     up = (dropped > 0) & ((rest > half) | ((rest == half) & (kept & one == one)))
     largest = np.uint64(2 ** (8 * size) - 1 if array.dtype.kind == "u" else 2 ** (8 * size - 1) - 1)
-    extra = negative & (
-        array.dtype.kind == "i"
-    )  # the smallest integer has a magnitude that is larger by one; NaT is kept
+    # the smallest integer is one further from 0 than the largest; for times it is NaT, to which nothing is rounded
+    extra = negative & (array.dtype.kind == "i")
     unit = one << dropped
     up &= kept * unit <= largest + extra.astype("u8") - unit
     rounded = (kept + up) * unit
@@ -101,7 +100,7 @@ def _round_integers(array: NDArray, keepbits: int) -> None:
 
 
 def bit_length(magnitude: NDArray) -> NDArray:
-    """Return the number of significant bits of unsigned integers."""
+    """Return the number of significant bits of each unsigned integer."""
     high = (magnitude >> np.uint64(32)).astype("f8")
     low = (magnitude & np.uint64(2**32 - 1)).astype("f8")
     lengths: NDArray = np.where(high > 0, np.frexp(high)[1] + 32, np.frexp(low)[1])

@@ -2,8 +2,8 @@
 
 Rules (codecs/blosc, Configuration parameters)
 - `typesize` is required unless `shuffle` is "noshuffle".
-- A codec for a new array may omit every member: by default it shuffles the bytes of elements of the data type, or the
-  bits if an element has one byte.
+- The configuration of a codec for a new array may omit every member. By default, the bytes of each element are
+  shuffled, or the bits if elements consist of one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
 - Incompressible elements are usually stored as a copy after the header, which is the shortest form. GDAL stores them as
   blocks with offsets and lengths.
@@ -38,7 +38,7 @@ class Blosc(BytesBytesCodec):
     shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # blosc numbers them 0, 1, 2
     cname: str = "zstd"
     clevel: int = 5
-    shuffle: str | None = None  # None: chosen by the element size of a new array, otherwise "noshuffle"
+    shuffle: str | None = None  # None: chosen from the element size for a new array, otherwise "noshuffle"
     typesize: int | None = None  # None: the size of the elements of a new array
     blocksize: int = 0
 
@@ -65,7 +65,8 @@ class Blosc(BytesBytesCodec):
         return self.shuffle or "noshuffle"
 
     def fitted(self, spec: ArraySpec) -> Self:
-        typesize = self.typesize or spec.data_type.itemsize or 1  # values of variable length are bytes
+        # elements of variable length are treated as single bytes
+        typesize = self.typesize or spec.data_type.itemsize or 1
         shuffle = self.shuffle or ("bitshuffle" if typesize == 1 else "shuffle")
         return self if shuffle == "noshuffle" else replace(self, shuffle=shuffle, typesize=typesize)
 
@@ -89,7 +90,7 @@ class Blosc(BytesBytesCodec):
         if encoded_size != len(data):
             raise TruncatedError(f"has {len(data)} bytes, but its header says {encoded_size}")
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
+            raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
         if size == 0:
             return b""
         decoded: Buffer = blosc.decompress(data)
@@ -102,5 +103,5 @@ def _library(cname: str) -> Any:
     """Return the blosc module of numcodecs. Raises DependencyError unless it supports this compressor."""
     blosc = library("numcodecs.blosc", "blosc")
     if cname not in blosc.list_compressors():
-        raise DependencyError(f"the blosc of the installed numcodecs was built without {cname}")
+        raise DependencyError(f"the blosc library in the installed numcodecs was built without {cname}")
     return blosc

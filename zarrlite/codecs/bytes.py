@@ -57,7 +57,7 @@ class Bytes(ArrayBytesCodec):
     def layout(self, spec: ArraySpec) -> ElementLayout:
         """Return the layout of the elements of a chunk."""
         dtype = spec.dtype.newbyteorder(">" if self.endian == "big" else "<")
-        # every bit pattern is a valid number, but not a valid boolean or character
+        # every bit pattern is a valid number, but some are not valid booleans or characters
         check = None if spec.data_type.is_number else spec.data_type.check
         return ElementLayout(dtype, spec.shape, row_major_strides(spec.shape, dtype.itemsize), self.name, check)
 
@@ -76,7 +76,7 @@ class Bytes(ArrayBytesCodec):
 
 
 class BytesSerializer(Serializer):
-    """The codec bound to a chunk: elements at known offsets."""
+    """The codec bound to a chunk shape: elements are at known offsets."""
 
     codec: Bytes
     layout: ElementLayout

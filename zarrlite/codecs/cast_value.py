@@ -1,8 +1,8 @@
-"""The `cast_value` codec: numbers of another data type.
+"""The `cast_value` codec: numbers, converted to another data type.
 
 Rules (codecs/cast_value, Procedure)
-- `scalar_map` is applied first, then exact conversion, then `rounding`, then `out_of_range`. A number with no
-  counterpart is an error. Decoding follows the same rules with the data types swapped.
+- `scalar_map` is applied first, then exact conversion, then `rounding`, then `out_of_range`. A number that cannot
+  be converted is an error. Decoding follows the same rules with the data types swapped.
 - A key of `scalar_map` matches equal numbers; the key NaN matches every NaN. The first of several equal keys is used.
 - The example in the specification has the key "+Infinity", which no data type permits; it is read as "Infinity".
 - The fill value must survive a round trip, since shards omit inner chunks that contain only the fill value.
@@ -38,7 +38,8 @@ class CastValue(ArrayArrayCodec):
     data_type: DataType
     rounding: str = "nearest-even"
     out_of_range: str | None = None
-    encode_map: Pairs = ()  # from numbers of the array to those of `data_type`, in the JSON of fill values
+    # pairs of a number and its replacement, in the JSON form of fill values; `decode_map` converts from `data_type`
+    encode_map: Pairs = ()
     decode_map: Pairs = ()
 
     def __post_init__(self) -> None:
@@ -51,7 +52,7 @@ class CastValue(ArrayArrayCodec):
     def from_config(cls, config: Config) -> Self:
         data_type: Any = registry.data_types.parse(config.raw("data_type"), config.at("data_type"), config.context)
         if number_type(data_type) is None:
-            raise config.error(f"must be a type of real numbers, not {data_type.name}", "data_type")
+            raise config.error(f"must be a real-number data type, not {data_type.name}", "data_type")
         rounding = config.string("rounding", ROUNDINGS, default="nearest-even")
         out_of_range = config.string("out_of_range", ("clamp", "wrap"), default=None)
         # cast_value, out_of_range: "Only permitted when `data_type` is an integral type"
@@ -82,7 +83,7 @@ class CastValue(ArrayArrayCodec):
             fill = self._cast(spec.fill, spec.data_type, self.data_type, encode_map)
             back = self._cast(fill, self.data_type, spec.data_type, decode_map)
         except ValueError as error:
-            message = f"must have a counterpart for the fill value {spec.fill[()]}: {error}"
+            message = f"must be able to convert the fill value {spec.fill[()]}: {error}"
             raise MetadataError(message, kind="conflict") from None
         if not _matches(back, spec.fill):
             message = f"must preserve the fill value: {spec.fill[()]} is stored as {fill[()]} and read as {back[()]}"
@@ -100,7 +101,7 @@ class CastValue(ArrayArrayCodec):
         return self._cast(array, self.data_type, spec.data_type, self._scalar_maps(spec.data_type)[1])
 
     def _cast(self, array: NDArray, source: DataType, target: DataType, scalar_map: Any) -> NDArray:
-        """Convert numbers. Raises ValueError for those without a counterpart."""
+        """Convert numbers. Raises ValueError if one of them cannot be converted."""
         array = np.ascontiguousarray(array, source.dtype).reshape(array.shape)
         pending = np.ones(array.shape, bool)
         mapped = []
@@ -109,7 +110,7 @@ class CastValue(ArrayArrayCodec):
             mapped.append((found, value))
             pending &= ~found
         if mapped:
-            array = np.where(pending, array, source.dtype.type(1))  # every data type has 1
+            array = np.where(pending, array, source.dtype.type(1))  # a placeholder: every data type can represent 1
         out_of_range = self.out_of_range
         if out_of_range == "wrap" and not isinstance(number_type(target), Integers):
             out_of_range = None
@@ -155,5 +156,5 @@ def _pairs(config: Config, key: str) -> Pairs:
     for i, pair in enumerate(pairs):
         is_pair = isinstance(pair, list) and len(pair) == 2 and all(is_number(x) or isinstance(x, str) for x in pair)
         if not is_pair:
-            raise config.error(f"must be pairs of numbers, not {show(pair)} at {i}", key, "type")
+            raise config.error(f"must contain only pairs of numbers, not {show(pair)} at index {i}", key, "type")
     return tuple((source, target) for source, target in pairs)

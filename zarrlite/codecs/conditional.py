@@ -4,8 +4,8 @@ Rules (codecs/conditional, Detailed Description)
 - A value begins with a mask of `header_bits` bits, least significant first: bit i tells whether codec i was applied.
   "Any reserved bits" must be 0.
 - `decision`, a runtime option, decides while a chunk is written: "never_apply", "always_apply", "compress_if_smaller",
-  or a function of the codec, the value, and the value encoded by this codec alone. Implementation, Phase 1: the mask
-  "must default to all `0`s".
+  or a function of the codec, the value, and the value encoded by this codec alone. The mask "must default to all `0`s"
+  (Implementation, Phase 1).
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Conditional(BytesBytesCodec):
         for i, codec in enumerate(codecs):
             nested = Config({}, config.at("codecs"), config.context)
             if isinstance(codec, Ignored):
-                raise nested.error("must be a known codec: each of them has a bit in the header", str(i), "conflict")
+                raise nested.error(
+                    "must be a known codec, because each codec in the list has a bit in the header", str(i), "conflict"
+                )
             # codecs/conditional, codecs: "They MUST all be `bytes -> bytes` codecs"
             if not isinstance(codec, BytesBytesCodec):
                 raise nested.error(f"must be a bytes -> bytes codec, not {codec.name}", str(i), "conflict")
@@ -97,7 +99,9 @@ class Conditional(BytesBytesCodec):
         mask = int.from_bytes(data[:size], "little")
         # codecs/conditional, Encoding Process: "Any reserved bits" "must be set to `0`"
         if mask >> len(self.codecs):
-            raise DataError(f"must have a header with {len(self.codecs)} bits, not {mask:#x}")
+            raise DataError(
+                f"must have a header in which only the lowest {len(self.codecs)} bits may be set, not {mask:#x}"
+            )
         steps = []
         for i, codec in enumerate(self.codecs):
             if mask >> i & 1:

@@ -16,7 +16,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.libraries.crc32c import checksum
 from zarrlite.pipeline.codec import Framing
 
-_RESIDUE = 0x48674BC7  # the checksum of any data that is followed by its own checksum
+_RESIDUE = 0x48674BC7  # the checksum of a value followed by its own checksum: the same for every value
 
 
 @register

@@ -1,7 +1,7 @@
 """The `gzip` codec: RFC 1952, one member or several.
 
 Rules
-- Output is reproducible: its header has no file name and no time.
+- Output is reproducible: its header contains neither a file name nor a time.
 - Decompression stops at the limit. Bytes after the last member are an error.
 """
 

@@ -1,11 +1,12 @@
-"""The `n5_default` codec: an N5 block in default mode, which starts with its own shape.
+"""The `n5_default` codec: N5 blocks in default mode, which start with their shape.
 
 Rules (registered codec n5_default, Configuration parameters and Procedure)
-- The inner chain is a full `transpose`, `bytes` in big endian, and at most one bytes -> bytes codec.
-- Blocks of other modes, or with the wrong number of dimensions, are refused.
-- A block smaller than its chunk is padded with the fill value. A larger one is refused: "truncate" is for grids with
-  smaller chunks at the edge; on a regular grid it would hide a wrong chunk shape.
-- Blocks are written at full size, even at the edge; N5 readers accept both kinds.
+- The inner chain is a `transpose` that reverses the dimensions, big-endian `bytes`, and at most one bytes -> bytes
+  codec.
+- Blocks in other modes, or with the wrong number of dimensions, are refused.
+- A block smaller than its chunk is padded with the fill value. A larger one is refused: the rule to "truncate" blocks
+  is for grids with smaller chunks at the edge; on a regular grid it would hide a wrong chunk shape.
+- Blocks are written at full size, even at the edge; N5 readers accept full and smaller blocks there.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from zarrlite.selections.selection import Points, Selection, Shape, everything
 from zarrlite.stores.base import Limits
 
 DATA_TYPES: Final = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64")
-MAX_LENGTH: Final = 2**32 - 1  # elements of a block along one dimension
+MAX_LENGTH: Final = 2**32 - 1  # maximum length of a block along each dimension
 _MODES = {1: "varlength", 2: "object"}
 
 
 def n5_header(shape: Any) -> bytes:
-    """Return the bytes before an N5 block of this shape, in default mode.
+    """Return the header of an N5 block of this shape, in default mode.
 
     >>> n5_header((64, 64)).hex(" ", 4)
     '00000002 00000040 00000040'
@@ -56,7 +57,7 @@ def n5_header(shape: Any) -> bytes:
 @register
 @dataclass(frozen=True)
 class N5Default(ArrayBytesCodec):
-    """A header with the shape of the block, and the block."""
+    """N5 blocks, each preceded by a header with its shape."""
 
     name = "n5_default"
     codecs: tuple[Any, ...]
@@ -117,7 +118,7 @@ class N5Default(ArrayBytesCodec):
 
 
 class BlockSerializer(Serializer):
-    """The codec bound to a chunk: the header and the inner chain of a full-size block."""
+    """The codec bound to a chunk shape, with the header and the inner chain of a full-size block."""
 
     codec: N5Default
 
@@ -145,7 +146,7 @@ class BlockSerializer(Serializer):
         ndim, name = len(self.spec.shape), self.codec.name
         mode, dimensions = struct.unpack(">HH", bytes(data[:4])) if len(data) >= 4 else (0, ndim)
         if mode != 0:
-            message = f"is a block of mode {mode} ({_MODES.get(mode, 'unknown')}); only mode 0 (default) is read"
+            message = f"is a block of mode {mode} ({_MODES.get(mode, 'unknown')}); only mode 0 (default) is supported"
             raise DataError(message, codec=name)
         if dimensions != ndim:
             raise DataError(f"is a block of {dimensions} dimensions, but the chunk has {ndim}", codec=name)
@@ -178,7 +179,7 @@ class BlockSerializer(Serializer):
         self._check_limit(pipeline.read_unit)
         if shape == self.spec.shape:
             return pipeline.take(block, selection)
-        # padded only as far as the selection needs, because the chunk shape is untrusted metadata
+        # pad only as far as the selection requires, because the chunk shape comes from untrusted metadata
         needed = tuple(max(n, stop) for n, stop in zip(shape, _stops(selection), strict=True))
         if needed == shape:
             return pipeline.take(block, selection)

@@ -1,11 +1,11 @@
-"""The `zarrlite.n5_lz4` codec: the compression `lz4` of N5, with the LZ4 of numcodecs (install zarrlite[numcodecs]).
+"""The `zarrlite.n5_lz4` codec: the N5 compression `lz4`, implemented with numcodecs (install zarrlite[numcodecs]).
 
 Rules
 - Java's N5 writes blocks, each with a header (lz4-java, LZ4BlockOutputStream): "LZ4Block", a byte with the method, the
   encoded size, the decoded size and a checksum, all little endian. The last block is empty.
 - The checksum is the lower 28 bits of the xxHash32 of the decoded block.
 - z5 writes a single block without any header. It is read as well: its decoded size is that of the chunk. No such block
-  begins with the bytes of "LZ4Block", since decoding them would copy bytes from before its start.
+  begins with the bytes "LZ4Block", since decoding these would copy bytes from before the start of the output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zarrlite.pipeline.decoding import MAX_EMPTY
 
 _MAGIC = b"LZ4Block"
 _HEADER = struct.Struct("<8sBIII")
-_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits; the lower four tell readers the size of blocks
+_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits; the lower four tell readers the block size
 _SEED = 0x9747B28C
 _SIZES = (64, 2**25)  # bytes; the smallest and the largest block that lz4-java writes
 _MASK = 2**32 - 1
@@ -70,7 +70,7 @@ class N5Lz4(BytesBytesCodec):
             position += _HEADER.size
             room -= size
             if room < 0:
-                raise TruncatedError(f"claims more than the {limit} bytes that fit here")
+                raise TruncatedError(f"claims more than the {limit} bytes that are allowed")
             if magic != _MAGIC or method & 0xF0 not in (_RAW, _LZ4) or encoded_size > len(view) - position:
                 raise DataError("a block must begin with LZ4Block, a method and its size")
             if not size:
@@ -94,7 +94,7 @@ class N5Lz4(BytesBytesCodec):
 
 
 def xxhash32(data: bytes, seed: int) -> int:
-    """Return the xxHash32 of some bytes (XXH32 of the xxHash specification).
+    """Return the xxHash32 of some bytes (XXH32 in the xxHash specification).
 
     >>> hex(xxhash32(b"", 0)), hex(xxhash32(b"Nobody inspects the spammish repetition", 0))
     ('0x2cc5d05', '0xe2293b2f')
@@ -128,5 +128,5 @@ def xxhash32(data: bytes, seed: int) -> int:
 
 
 def _rotated(value: int, bits: int) -> int:
-    """Return 32 bits, rotated to the left."""
+    """Rotate a 32-bit integer to the left."""
     return (value << bits | value >> (32 - bits)) & _MASK

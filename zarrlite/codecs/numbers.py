@@ -1,9 +1,10 @@
-"""Types of real numbers, and exact conversions between them, for `cast_value` and `scale_offset`.
+"""Real-number types, and exact conversions between them, for `cast_value` and `scale_offset`.
 
 Rules
-- A conversion rounds the exact value once, as if exponents had no bound, and then compares the result with the range.
+- A conversion rounds the exact value once, as if exponents had no bound, and then compares the result with the range
+  of the type.
 - Numbers are converted as integers times powers of two, or by numpy where numpy rounds only once.
-- The properties of a floating-point type that numpy does not have are derived from a list of its values.
+- The properties of floating-point types that are not built into numpy are derived from lists of all their values.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _float_name = re.compile(r"bfloat16|float(?:4|6|8|16|32|64)(?:_\w+)?").fullmatch
 
 @dataclass(frozen=True)
 class Integers:
-    """A type of integers in two's complement."""
+    """An integer type, unsigned or in two's complement."""
 
     dtype: np.dtype[Any]
     low: int
@@ -41,7 +42,7 @@ class Integers:
 
 @dataclass(frozen=True)
 class Floats:
-    """A type of floating-point numbers."""
+    """A floating-point type."""
 
     dtype: np.dtype[Any]
     precision: int  # significant bits
@@ -54,7 +55,7 @@ class Floats:
 
     @property
     def is_native(self) -> bool:
-        """Whether numpy has this type."""
+        """Whether this type is built into numpy."""
         return self.dtype.name in _NATIVE
 
 
@@ -80,7 +81,7 @@ FLOAT64: Final = _native(np.dtype("f8"))
 
 
 def _listed(name: str, dtype: np.dtype[Any]) -> Floats:
-    """Return the properties of a floating-point type of at most 16 bits."""
+    """Return the properties of a floating-point type with at most 16 bits, from all of its values."""
     bits = int(re.findall(r"\d+", name)[0])
     with np.errstate(invalid="ignore"):  # some of the values are signalling NaNs
         values = np.arange(2**bits, dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
@@ -103,7 +104,7 @@ def _listed(name: str, dtype: np.dtype[Any]) -> Floats:
 def convert(
     array: NDArray, source: Integers | Floats, target: Integers | Floats, rounding: str, out_of_range: str | None
 ) -> NDArray:
-    """Convert numbers. Raises ValueError if one of them has no counterpart."""
+    """Convert numbers. Raises ValueError if one of them cannot be converted."""
     with np.errstate(all="ignore"):
         return _convert(array, source, target, rounding, out_of_range)
 
@@ -159,7 +160,7 @@ def _integers_to_integers(array: NDArray, target: Integers, out_of_range: str | 
 
 
 def _within(value: int, dtype: np.dtype[Any]) -> Any:
-    """Return a bound as a scalar, limited to the range of the dtype, beyond which there are no elements."""
+    """Return a bound as a scalar, clamped to the range of the dtype, which contains all elements."""
     info = np.iinfo(dtype)
     return dtype.type(min(max(value, int(info.min)), int(info.max)))
 

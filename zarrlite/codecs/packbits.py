@@ -3,7 +3,7 @@
 Rules (codecs/packbits)
 - The bits `first_bit` to `last_bit` of each component are kept; signed integers are sign-extended on reading.
 - The prose and the published schema disagree on the names of the members. zarrlite, like other writers, follows the
-  prose; the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are not members.
+  prose; the schema's `start_bit`, `end_bit`, `start_byte`, `end_byte` are refused.
 - The bit sequence is "padded with 0 bits"; any other padding, or a wrong padding count, is an error.
 """
 
@@ -52,7 +52,7 @@ class Packbits(ArrayBytesCodec):
         for key in ("first_bit", "last_bit"):
             value = getattr(self, key)
             if value is not None and value >= bits:
-                message = f"must be below {bits}, the bits of {spec.data_type.name}, not {value}"
+                message = f"must be below {bits}, the number of bits of {spec.data_type.name}, not {value}"
                 raise MetadataError(message, pointer=f"/configuration/{key}", kind="conflict")
         return super().bind(spec)
 
@@ -61,7 +61,7 @@ class Packbits(ArrayBytesCodec):
         return self.first_bit or 0, _packing(spec).bits if self.last_bit is None else self.last_bit + 1
 
     def _sizes(self, spec: ArraySpec) -> tuple[int, int]:
-        """Return the number of bytes of the packed bits, and the number of padding bits among them."""
+        """Return the number of bytes that the packed bits occupy, and the number of padding bits among them."""
         first, end = self._range(spec)
         bits = spec.size * _packing(spec).components * (end - first)
         return -(-bits // 8), -bits % 8
@@ -109,7 +109,9 @@ class Packbits(ArrayBytesCodec):
         """Check the padding and its count, and return the packed bits."""
         padding = self._sizes(spec)[1]
         if len(data) != self.encoded_size(spec):
-            raise TruncatedError(f"has {len(data)} bytes, a chunk of shape {spec.shape} has {self.encoded_size(spec)}")
+            raise TruncatedError(
+                f"has {len(data)} bytes, but a chunk of shape {spec.shape} has {self.encoded_size(spec)}"
+            )
         if self.padding_encoding != "none":
             at = 0 if self.padding_encoding == "first_byte" else -1
             if data[at] != padding:
@@ -122,7 +124,7 @@ class Packbits(ArrayBytesCodec):
 
 
 def _packing(spec: ArraySpec) -> Packing:
-    """Return the bits and the components of an element, which `bind` has checked."""
+    """Return how elements are packed. Raises MetadataError if the data type does not support it."""
     packing = spec.data_type.packing
     if packing is None:
         raise MetadataError(f"packbits stores booleans and numbers, not {spec.data_type.name}", kind="conflict")

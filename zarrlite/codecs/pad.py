@@ -4,8 +4,8 @@ Rules (proposals `pad` and `offset`, Configuration Parameters)
 - Encoding adds the padding: literal bytes, the result of a function of the value, or zeros.
 - The literal padding has as many bytes as the configuration states. Only the proposal of `offset` requires this; `pad`
   follows the same rule.
-- Decoding skips the padding without comparing it, since the headers of other programs differ. A value shorter than its
-  padding is an error.
+- Decoding skips the padding without comparing it with the configuration, since other programs may write other headers.
+  A value shorter than its padding is an error.
 - Byte ranges are shifted, so that partial reads of a shard with a header still work.
 - `offset {offset, prefix}` is equivalent to `pad {start, offset, prefix}`; each is written back under its own name.
 """

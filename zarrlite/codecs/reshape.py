@@ -1,8 +1,8 @@
 """The `reshape` codec: the same elements, in the same order, as an array of another shape.
 
 Rules (codecs/reshape, Configuration parameters)
-- A length is a positive integer, a list of input dimensions whose lengths are multiplied, or, at most once, -1 for the
-  rest.
+- A length is a positive integer, a list of input dimensions whose lengths are multiplied, or, at most once, -1, which
+  is replaced with the only possible length.
 - Input dimensions are in "strictly monotonically increasing order". The output dimensions before and after a list have
   as many elements as the input dimensions before and after those in the list. (The specification writes
   `A_shape[input_dims[0]]` for the dimensions before them; `A_shape[:input_dims[0]]` is meant.)
@@ -66,14 +66,18 @@ class Reshape(ArrayArrayCodec):
         # codecs/reshape, shape: "Implementations MUST return an error if the invariant" does not hold
         if -1 in lengths or math.prod(lengths) != spec.size:
             message = (
-                f"must have as many elements as a chunk of {list(spec.shape)}, not {show(self.to_config()['shape'])}"
+                f"must have as many elements as a chunk of shape {list(spec.shape)}, "
+                f"not {show(self.to_config()['shape'])}"
             )
             raise MetadataError(message, pointer=_POINTER, kind="conflict")
         for i, item in enumerate(self.shape):
             if isinstance(item, tuple) and item:
                 before, after = spec.shape[: item[0]], spec.shape[item[-1] + 1 :]
                 if math.prod(lengths[:i]) != math.prod(before) or math.prod(lengths[i + 1 :]) != math.prod(after):
-                    message = f"must have as many elements before and after it as the dimensions {list(item)} have"
+                    message = (
+                        "must have as many elements before and after it as there are before and after the input "
+                        f"dimensions {list(item)}"
+                    )
                     raise MetadataError(message, pointer=f"{_POINTER}/{i}", kind="conflict")
         return spec.reshaped(tuple(lengths))
 

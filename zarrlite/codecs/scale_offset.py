@@ -2,12 +2,12 @@
 
 Rules (codecs/scale_offset, Algorithm)
 - A difference, product or quotient that the data type cannot represent is an error: integers must not overflow and
-  must be divided without remainder, finite numbers must not become infinite. Floating-point results are rounded.
-- Floating-point types that numpy does not have are computed in float64, and each result is rounded to the type. float64
-  has more than twice the bits, so that rounding twice changes nothing. In their own arithmetic, types without infinity
-  would saturate instead of failing.
-- A `scale` of 0, and parameters that are infinite or NaN, are refused, because they could not be undone. The
-  specification does not mention them.
+  must be divided without remainder, and finite numbers must not become infinite. Floating-point results are rounded.
+- For floating-point types that are not built into numpy, each result is computed in float64 and rounded to the type.
+  Since float64 has more than twice as many significant bits, rounding twice does not change the result. Arithmetic in
+  the types themselves would saturate instead of failing if they have no infinity.
+- A `scale` of 0, and parameters that are infinite or NaN, are refused, because encoding could not be undone. The
+  specification does not mention these values.
 - The fill value is encoded like an element.
 """
 
@@ -37,19 +37,19 @@ class ScaleOffset(ArrayArrayCodec):
 
     name = "scale_offset"
     elementwise = True
-    offset: Any = None  # in the JSON of a fill value of the array's data type; None: 0
+    offset: Any = None  # in the JSON form of a fill value; None: 0
     scale: Any = None  # None: 1
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
         for key in ("offset", "scale"):
             if key in config and not isinstance(config.raw(key), (int, float, str)):
-                raise config.error("must be a number, in the form of a fill value", key, "type")
+                raise config.error("must be a number in the JSON form of a fill value", key, "type")
         return cls(config.raw("offset", None), config.raw("scale", None))
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         if number_type(spec.data_type) is None:
-            raise MetadataError(f"{self.name} changes real numbers, not {spec.data_type.name}", kind="conflict")
+            raise MetadataError(f"{self.name} encodes real numbers, not {spec.data_type.name}", kind="conflict")
         for key in ("offset", "scale"):
             number = self._parameter(key, spec)
             if not np.isfinite(np.float64(number)) or (key == "scale" and number == 0):
@@ -58,14 +58,14 @@ class ScaleOffset(ArrayArrayCodec):
         try:
             fill = self._encode(spec.fill, spec)
         except ValueError as error:
-            message = f"must have a counterpart for the fill value {spec.fill[()]}: {error}"
+            message = f"must be able to encode the fill value {spec.fill[()]}: {error}"
             raise MetadataError(message, kind="conflict") from None
         return spec.recast(spec.data_type, fill)
 
     def _parameter(self, key: str, spec: ArraySpec) -> Any:
         """Return a parameter as a number of the data type."""
         value: Json = getattr(self, key)
-        if value is None:  # the default is not parsed as a fill value: some types have no 0
+        if value is None:  # the default is not parsed as a fill value: some types cannot represent 0
             return 1 if key == "scale" else 0
         try:
             return spec.data_type.parse_fill_value(value)
@@ -83,7 +83,7 @@ class ScaleOffset(ArrayArrayCodec):
         offset, scale = self._parameter("offset", spec), self._parameter("scale", spec)
         numbers = number_type(spec.data_type)
         if isinstance(numbers, Integers):
-            # x - offset and (x - offset) * scale are in the range if x is between these bounds
+            # x - offset and (x - offset) * scale are within the range of the type if x is within these bounds
             low, high = _divided(numbers, int(scale))
             _check(array, low + int(offset), high + int(offset), f"(x - {offset}) * {scale}")
             wide = _wide(numbers)
@@ -111,12 +111,12 @@ class ScaleOffset(ArrayArrayCodec):
 
 
 def _cast(result: Any, spec: ArraySpec) -> NDArray:
-    """Convert a result, which must fit, to the data type. numpy returns scalars for results without dimensions."""
+    """Convert a result, which must be within the range of the data type, to that type. It may be a numpy scalar."""
     return np.asarray(result).astype(spec.dtype)
 
 
 def _wide(numbers: Integers) -> np.dtype[Any]:
-    """Return the 64-bit type in which integers are computed; results within the range do not overflow it."""
+    """Return the 64-bit type for integer arithmetic. Results within the range of `numbers` do not overflow it."""
     return np.dtype("u8" if numbers.low == 0 else "i8")
 
 
@@ -131,7 +131,7 @@ def _check(array: NDArray, low: int, high: int, formula: str) -> None:
     """Raise ValueError if a number is outside the bounds, which may exceed the range of the array's data type."""
     for number in (array.min(), array.max()) if array.size else ():
         if not low <= int(number) <= high:
-            raise ValueError(f"{formula} is beyond the range of {array.dtype} for {number}")
+            raise ValueError(f"{formula} is beyond the range of {array.dtype} for x = {number}")
 
 
 def _computed(array: NDArray, spec: ArraySpec, steps: Sequence[Step], formula: str) -> NDArray:
@@ -145,7 +145,7 @@ def _computed(array: NDArray, spec: ArraySpec, steps: Sequence[Step], formula: s
             result = operation(result, operand)
             lost |= np.isfinite(array) & ~np.isfinite(result)
     if lost.any():
-        raise ValueError(f"{formula} is beyond the range of {array.dtype} for {array[lost].flat[0]}")
+        raise ValueError(f"{formula} is beyond the range of {array.dtype} for x = {array[lost].flat[0]}")
     return result
 
 

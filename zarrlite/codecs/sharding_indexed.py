@@ -4,9 +4,9 @@ Rules (codecs/sharding-indexed, Configuration parameters)
 - The inner chunk shape divides the shard shape evenly.
 - The encoded index has a fixed size, so index codecs must not compress.
 - A read accesses only the index and the selected inner chunks. A partial write decodes only the inner chunks that it
-  covers partially; the others are copied as bytes or not touched, depending on the runtime options.
+  covers partially; the others are copied without decoding or not touched, depending on the runtime options.
 
-The format, reading and writing are in shards/.
+The shard format, and the code that reads and writes shards, are in shards/.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from zarrlite.shards.writing import MAX_HEADER, ShardWriter, Writing
 from zarrlite.stores.base import Limits
 
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-Job = tuple[Shape, Selection, Selection]  # coordinates of an inner chunk, the selection in it, its place in the values
+Job = tuple[Shape, Selection, Selection]  # coordinates of an inner chunk, selection in it, and selection in the values
 
 
 @register
@@ -89,7 +89,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
     @property
     def writing(self) -> Writing:
-        """The runtime options, as one value."""
+        """The runtime options as a `Writing` tuple."""
         return Writing(self.strategy, self.order, self.header)
 
     @property
@@ -105,7 +105,7 @@ class ShardingIndexed(ArrayBytesCodec):
         return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     def with_leading_bytes(self, nbytes: int) -> Self:
-        # an index at the start is at the first byte, so that no bytes can be left unused before it
+        # an index at the start must begin at the first byte, so no bytes can be left unused before it
         if self.header is not None or self.index_location == "start" or nbytes > MAX_HEADER:
             return self
         return replace(self, header=nbytes)
@@ -122,7 +122,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
 
 class ShardSerializer(ShardReader):
-    """The codec bound to a shard: the grid of inner chunks, their chain, the format. Reading is inherited."""
+    """The codec bound to a shard shape: grid and codec chain of the inner chunks, and format. Reading is inherited."""
 
     codec: ShardingIndexed
 
@@ -151,7 +151,7 @@ class ShardSerializer(ShardReader):
             raise MetadataError(message, kind="limit")
         # codecs/sharding-indexed, chunk_shape: "must match the number of dimensions of the shard shape"
         if len(inner) != len(shape):
-            message = f"must have {len(shape)} dimensions, as the shard has, not {len(inner)}"
+            message = f"must have {len(shape)} dimensions, like the shard, not {len(inner)}"
             raise MetadataError(message, pointer="/configuration/chunk_shape", kind="conflict")
         for i, (n, c) in enumerate(zip(shape, inner, strict=True)):
             # codecs/sharding-indexed, chunk_shape: "must evenly divide the size of the shard shape"
@@ -184,7 +184,7 @@ class ShardSerializer(ShardReader):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # the first element rules out most chunks
+        if self.spec.dtype.kind in "biufc":  # looking at first elements rules out most chunks
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -196,7 +196,7 @@ class ShardSerializer(ShardReader):
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             encoded = self.inner.encode_many(arrays, maybe_fill[numbers].tolist())
-            # copied, because a codec may return its input, a scratch buffer that the next batch overwrites
+            # copied, because a codec may return its input, which is a scratch buffer that the next batch overwrites
             yield [chunk if chunk is None else bytes(join(chunk)) for chunk in encoded]
         scratch.release(memory)
 
@@ -211,8 +211,8 @@ class ShardSerializer(ShardReader):
         return self.writer.join([None if n in empty else chunk.data for n, chunk in enumerate(packed)], old)
 
     def _empty(self, blocks: NDArray) -> set[int]:
-        """Return the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # the first element rules out most chunks
+        """Return the numbers of the inner chunks that contain only the fill value."""
+        corner: Any = (..., *(0,) * len(self.grid))  # looking at first elements rules out most chunks
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()

@@ -1,4 +1,4 @@
-"""Decompression of values that consist of one stream or several, with a limit.
+"""Decompression of values that consist of one or several streams, with a limit on the decoded size.
 
 Rules
 - Decompression stops at the limit. Bytes after the last stream are an error.
@@ -14,11 +14,12 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.pipeline.decoding import MAX_EMPTY
 
-_STEP = 2**8  # bytes; first step of every stream after the first: steps start small, since unused input is copied
+# bytes; first input block of each stream but the first; small, since input after the end of a stream is copied
+_STEP = 2**8
 
 
 class Decompressor(Protocol):
-    """A decompressor of the standard library."""
+    """A decompressor from the standard library."""
 
     @property
     def eof(self) -> bool: ...
@@ -48,7 +49,7 @@ def decompress(
             position += len(block) - len(stream.unused_data)
             room -= len(pieces[-1])
             if room <= 0:
-                raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+                raise TruncatedError(f"decompresses to more than the {limit} bytes that are allowed")
         if single and position < len(view):
             raise TruncatedError(f"has {len(view) - position} bytes after the {name} stream")
         step = _STEP

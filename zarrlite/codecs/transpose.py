@@ -2,7 +2,7 @@
 
 Rules (codecs/transpose, Configuration parameters)
 - `order` is a permutation of the dimensions. The former constants "C" and "F" are refused (Change log).
-- Partial reads and writes move no elements: they pass on the selection with relabelled dimensions.
+- Partial reads and writes do not move any elements: they pass on the selection with its dimensions relabelled.
 """
 
 from __future__ import annotations

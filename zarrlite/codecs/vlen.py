@@ -27,7 +27,7 @@ class _Vlen(ArrayBytesCodec):
     """The format that the two codecs share."""
 
     element: ClassVar[str]  # plural noun, for messages
-    serializer: ClassVar[str]  # the array -> bytes codec of the data types that it can store
+    serializer: ClassVar[str]  # the default array -> bytes codec of the data types that this codec can store
 
     def bind(self, spec: ArraySpec) -> Serializer:
         if spec.data_type.serializer != self.serializer:
@@ -36,7 +36,7 @@ class _Vlen(ArrayBytesCodec):
         return super().bind(spec)
 
     def join(self, items: list[bytes]) -> bytes:
-        """Return the chunk with these elements."""
+        """Return a chunk that contains these elements."""
         if any(len(item) >= 2**32 for item in items):
             raise ArgumentError(f"{self.name} elements must be smaller than 4 GiB")
         pieces = [_U32.pack(len(items))]
@@ -49,13 +49,13 @@ class _Vlen(ArrayBytesCodec):
         data = bytes(data)
         end = len(data)
         if end < 4:
-            raise TruncatedError(f"has {end} bytes, but the number of elements alone has 4")
+            raise TruncatedError(f"has {end} bytes, but the number of elements alone takes 4")
         (stated,) = _U32.unpack_from(data)
         if stated != count:
             raise DataError(f"has {stated} elements, but the chunk has {count}")
         if end < 4 + 4 * count:
             raise TruncatedError(
-                f"has {end} bytes, but the number of elements and {count} lengths alone have {4 + 4 * count}"
+                f"has {end} bytes, but the number of elements and {count} lengths alone take {4 + 4 * count}"
             )
         items = []
         position = 4

@@ -26,14 +26,14 @@ class BloscCname(StrEnum):
 
 
 class Endian(StrEnum):
-    """The byte orders of `bytes`."""
+    """The byte orders of the `bytes` codec."""
 
     big = "big"
     little = "little"
 
 
 class ShardingCodecIndexLocation(StrEnum):
-    """The places of the index in a shard."""
+    """The possible locations of the index in a shard."""
 
     start = "start"
     end = "end"

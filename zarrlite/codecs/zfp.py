@@ -4,12 +4,13 @@ Rules (codecs/zfp)
 - A chunk is a zfp stream without a header, of an array of one to four dimensions; a chunk without dimensions is stored
   as an array of one element.
 - Integers of 8 and 16 bits are "promoted to 32-bit" by a shift, float16 by a cast.
-- The specification lists uint32 and uint64, which zfp does not have. As in zarrs, they are stored as signed integers of
-  the same size: larger values are refused, and negative ones, which a lossy mode can produce, are read as 0.
-- zfpy has no expert mode, so that this mode is refused.
+- The specification lists uint32 and uint64, which zfp does not support. As in zarrs, they are stored as signed integers
+  of the same size: numbers beyond their range are refused, and negative ones, which a lossy mode can produce, are read
+  as 0.
+- zfpy does not support the expert mode, so this mode is refused.
 - zfp does not check where its input ends. A value is therefore extended to the largest size that zfp can read, once
-  with zeros and once with ones: if this makes the elements differ, the value is too short. Extra words of 8 bytes
-  after a value are detected only in the modes "reversible" and "fixed_rate".
+  with zeros and once with ones. If the two results differ, the value is too short. Extra words of 8 bytes after a value
+  are detected only in the modes "reversible" and "fixed_rate".
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSerializer, Serializer
 from zarrlite.pipeline.elements import NDArray
 
-_HEADER = 64  # bytes; more than any header of zfp has
+_HEADER = 64  # bytes; larger than any zfp header
 MODES = {"reversible": None, "fixed_accuracy": "tolerance", "fixed_rate": "rate", "fixed_precision": "precision"}
 _STORED = {  # data type -> the type that zfp compresses
     "int8": "i4",
@@ -118,11 +119,11 @@ def check(name: str, spec: ArraySpec, data_types: Any) -> None:
 def decode_complete(
     data: Buffer, shape: tuple[int, ...], itemsize: int, decompress: Callable[[bytes], NDArray]
 ) -> NDArray:
-    """Decompress a value of an array of this shape. Raises TruncatedError if it is too short."""
+    """Decompress a stored array of this shape. Raises TruncatedError if the value is too short."""
     if len(data) % 8 or not len(data):
         raise TruncatedError(f"has {len(data)} bytes, but a zfp stream consists of words of 8 bytes")
     blocks = math.prod(-(-n // 4) for n in shape)
-    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # for the elements, their widths and an exponent
+    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # at most, per block: elements, their widths, an exponent
     size = blocks * -(-bits // 8) + _HEADER
     field = decompress(bytes(data).ljust(size, b"\0"))
     if len(data) < size and field.tobytes() != decompress(bytes(data).ljust(size, b"\xff")).tobytes():
@@ -146,7 +147,7 @@ def promote(array: NDArray) -> NDArray:
         promoted: NDArray = (array.astype("i4") - (1 << (bits - 1) if kind == "u" else 0)) << (31 - bits)
         return promoted
     if kind == "u" and array.size and array.max() >= 1 << (bits - 1):
-        raise ArgumentError(f"zfp stores {array.dtype} up to {(1 << (bits - 1)) - 1}, not {array.max()}")
+        raise ArgumentError(f"zfp stores {array.dtype} numbers up to {(1 << (bits - 1)) - 1}, not {array.max()}")
     return array.astype(f"i{bits // 8}")
 
 

@@ -4,7 +4,7 @@ Rules
 - Decoding does not need the level, so a bare `{"name": "zstd"}` is accepted. Metadata is always written with a level.
 - The content size in a frame header is compared with the limit before anything is allocated.
 - `zarrlite.libraries.zstd` chooses the library that does the work.
-- Each working thread keeps its compressors and its decompressor.
+- Each worker thread keeps its own compressors and decompressor.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from zarrlite.pipeline.decoding import MAX_EMPTY
 from zarrlite.threads import kept
 from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
-# A block of 4 bytes decodes to at most 128 KiB, so that a step of 256 bytes decodes to at most 8 MiB.
+# A block of 4 bytes decodes to at most 128 KiB, so a step of 256 bytes decodes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
-_GROWTH = 2**15  # decoded bytes per encoded byte at most; larger limits allow larger steps
+_GROWTH = 2**15  # upper limit for decoded bytes per encoded byte; with more room, steps may be larger
 _RLE = 1  # block type: one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -69,7 +69,7 @@ class Zstd(BytesBytesCodec):
     def decode(self, data: Buffer, limit: int) -> bytes:
         size = frame_content_size(data)
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
+            raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
         if size > 0:
             decoded = _decompressor().decompress(data, size)
             if decoded is not None:  # a single frame
@@ -90,7 +90,7 @@ class Zstd(BytesBytesCodec):
 
 
 def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
-    """Return a predicate: whether a value is a single frame of this content size."""
+    """Return a function that tells whether a value is a single frame with this content size."""
     return lambda value: frame_content_size(value) == size and _is_one_frame(value)
 
 
@@ -151,7 +151,7 @@ def _decode_frames(decompressor: Decompressor, data: memoryview, limit: int) -> 
             position += len(step) - len(frame.unused_data)
             room -= len(pieces[-1])
             if room < 0:
-                raise TruncatedError(f"decompresses to more than the {limit} bytes that fit here")
+                raise TruncatedError(f"decompresses to more than the {limit} bytes that are allowed")
         empty += room == room_before
         if empty > MAX_EMPTY:
             raise DataError(f"must have at most {MAX_EMPTY} zstd frames without content")

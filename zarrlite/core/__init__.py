@@ -1,4 +1,4 @@
-"""Counterparts of the modules of `zarr.core` that scripts for zarr-python import from; nothing is defined here.
+"""Counterparts of those `zarr.core` modules that scripts for zarr-python import from; nothing is defined here.
 
 zarrlite's own code is not in this package.
 """

@@ -1,4 +1,4 @@
-"""The data types. Core types are imported with the package, the others when their name first occurs."""
+"""The data types. Core types are imported with the package, and every other type when its name first occurs."""
 
 from zarrlite.data_types.base import DataType
 from zarrlite.data_types.core import Bool, Complex, Float, Integer, Raw

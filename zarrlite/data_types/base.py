@@ -4,7 +4,8 @@ Rules
 - `parse_fill_value` is strict: values that the specification does not permit are refused, with a pointer relative to
   the fill value.
 - `fill_value_json` takes a scalar from `parse_fill_value` or `cast_scalar`, and returns the JSON that parses to it.
-- `cast_scalar` takes a value from a caller of the library; it never rounds fractions to integers and never truncates.
+- `cast_scalar` takes a value from a caller of the library. It never rounds a fraction to an integer, and never
+  truncates text or bytes.
 - Data types compare and hash by value, and can be pickled.
 """
 
@@ -20,13 +21,13 @@ from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import Extension
 
 NDArray = np.ndarray[Any, Any]
-MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates a fill value
+MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates one
 
 
 class Packing(NamedTuple):
-    """The bits of an element, for `packbits`."""
+    """How the codec `packbits` stores the bits of an element."""
 
-    bits: int  # bits of each component
+    bits: int  # number of bits in each component
     components: int = 1  # 2 for complex numbers
     signed: bool = False  # whether elements are signed integers, which are sign-extended
 
@@ -66,14 +67,14 @@ class DataType(Extension, ABC):
 
     @property
     def packing(self) -> Packing | None:
-        """The bits of an element that `packbits` stores. None if it is not a number or a boolean."""
+        """How `packbits` stores the bits of an element. None if elements are neither numbers nor booleans."""
         kind, components = self.dtype.kind, 2 if self.dtype.kind == "c" else 1
         if kind not in "biufc":
             return None
         return Packing(1 if kind == "b" else 8 * self.dtype.itemsize // components, components, kind == "i")
 
     def is_raw(self, byte_order: str) -> bool:
-        """Whether elements are stored as numpy's `dtype` in this byte order; if not, `to_bytes` converts them."""
+        """Whether the stored bytes are those of `dtype` in this byte order; if not, `to_bytes` converts elements."""
         return True
 
     def to_bytes(self, array: NDArray, byte_order: str) -> NDArray:
@@ -82,7 +83,7 @@ class DataType(Extension, ABC):
         return np.ascontiguousarray(array, dtype).reshape(-1).view("u1")
 
     def from_bytes(self, data: NDArray, byte_order: str) -> NDArray:
-        """Return elements, in one dimension, from their stored bytes."""
+        """Return a one-dimensional array of elements, given their stored bytes."""
         dtype = self.dtype.newbyteorder(byte_order)  # type: ignore[arg-type]
         return data.view(dtype).astype(self.dtype, copy=False)
 
@@ -117,7 +118,7 @@ class DataType(Extension, ABC):
 
 
 class NamedType(DataType):
-    """A data type without configuration; one class serves several names, each of which is written back as read."""
+    """A data type without configuration. A class may have several names; the one that was read is written back."""
 
     def __init__(self, name: str = "") -> None:
         object.__setattr__(self, "name", name or type(self).name)

@@ -1,12 +1,12 @@
 """The core data types of the specification: bool, integers, floats, complex numbers and raw bits.
 
 Rules
-- All core data types are here, including the optional ones: data types, Data Types: "SHOULD be implemented by all
-  implementations".
-- Fill values are read and written exactly. A NaN never passes through a Python float, which could change its bits:
-  scalars are created from bits.
+- All core data types are here, even the optional ones (data types, Data Types: "SHOULD be implemented by all
+  implementations").
+- Fill values are read and written exactly. A NaN is created from its bits, never from a Python float, which could
+  change them.
 
-"data types" in comments is their specification (zarr-specs, docs/v3/data-types/index.rst).
+In comments, "data types" is the specification of the data types (zarr-specs, docs/v3/data-types/index.rst).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _NumpyNamed(NamedType):
 
 @register
 class Bool(_NumpyNamed):
-    """Booleans of one byte: 0 or 1."""
+    """Booleans, stored as one byte: 0 or 1."""
 
     name = "bool"
 
@@ -143,7 +143,7 @@ class Float(_NumpyNamed):
             return self.dtype.type(number)
 
     def _from_text(self, text: str) -> Any:
-        """Return the scalar of a JSON string: infinity, NaN or the bits of any number."""
+        """Return the scalar for a JSON string: infinity, NaN or the bits of any number."""
         if text in _INFINITIES:
             return self.dtype.type(_INFINITIES[text])
         # data types, Permitted fill values: '"NaN", denoting the not-a-number (NaN) value'
@@ -183,7 +183,7 @@ class Float(_NumpyNamed):
 
 
 def _round_to_odd(value: int) -> int:
-    """Round an integer to at most 50 significant bits, setting the last bit if the rounding is inexact.
+    """Round an integer to at most 50 significant bits, and set the last of them if the rounding is inexact.
 
     Converting the result to double and then to a shorter type rounds exactly as a single conversion of `value` would.
     """
@@ -295,6 +295,6 @@ class Raw(NamedType):
 
 
 def _refuse_name(config: Config, message: str, kind: FaultKind) -> MetadataError:
-    """Return an error whose pointer is that of the name, which is beside the configuration."""
+    """Return an error with a pointer to the data type, since the fault is in its name, not its configuration."""
     pointer = config.pointer.removesuffix("/configuration")
     return MetadataError(message, pointer=pointer, kind=kind, document=config.context.document)

@@ -3,9 +3,9 @@
 Rules
 - `length_bytes` is the size of every element; shorter text is padded with NUL, as in numpy.
 - A fill value that is too long is refused, never truncated.
-- `null_terminated_bytes` and `raw_bytes` have no specification; they are compatible with zarr-python.
+- `null_terminated_bytes` and `raw_bytes` have no specification; they follow zarr-python.
 
-"extension fixed_length_utf32" in comments is zarr-extensions, data-types/fixed_length_utf32/README.md.
+In comments, "extension fixed_length_utf32" is data-types/fixed_length_utf32/README.md in zarr-extensions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zarrlite.extensions.registry import register
 
 @dataclass(frozen=True)
 class FixedLength(DataType):
-    """The common base of the three types."""
+    """The base class of the three types."""
 
     length_bytes: int
     code: ClassVar[str]  # numpy's type code
@@ -70,7 +70,7 @@ class FixedLengthUtf32(FixedLength):
 
     @property
     def _capacity(self) -> int:
-        """The largest number of code points of an element."""
+        """The largest number of code points in an element."""
         # extension fixed_length_utf32, length_bytes: "UTF-32 uses 4 bytes per code point"
         return self.length_bytes // self.unit
 

@@ -1,7 +1,7 @@
-"""Data types from numpy dtypes, Python types, names and JSON.
+"""Conversion of numpy dtypes, Python types, names and JSON to data types.
 
 Rules
-- Names of zarr.json take precedence ("bytes" is the Zarr type, not numpy's S0) over names of numpy ("<f4", "M8[s]").
+- Zarr's names take precedence over numpy's ("<f4", "M8[s]"): "bytes" is the Zarr type, not numpy's S0.
 - Byte order is not part of a data type: ">f4" is float32.
 - A dtype without a Zarr data type is refused, with a suggestion; no dtype is silently replaced by another.
 """
@@ -17,10 +17,10 @@ from zarrlite.errors import ArgumentError
 from zarrlite.extensions.extension import Extension
 from zarrlite.extensions.registry import data_types
 
-# Python and numpy types of variable length, for which numpy has dtypes of length zero or of objects.
+# Python and numpy types of variable length; `np.dtype` would return a dtype of length zero, or of objects.
 _VARIABLE: Final[dict[Any, str]] = {str: "string", "str": "string", bytes: "bytes", np.dtypes.StringDType: "string"}
 
-# numpy's kind -> name of the data type; the other kinds have the same names in numpy and in Zarr.
+# numpy's kind -> name of the data type; dtypes of other kinds have the same names in numpy and in Zarr.
 _BY_KIND: Final = {
     "S": "null_terminated_bytes",
     "U": "fixed_length_utf32",
@@ -50,7 +50,7 @@ def from_dtype(value: Any) -> DataType:
     >>> from_dtype("U2").to_json()
     {'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}
     """
-    if callable(getattr(value, "to_native_dtype", None)):  # an object of zarr-python or of `zarrlite.dtype`
+    if callable(getattr(value, "to_native_dtype", None)):  # an object from zarr-python or `zarrlite.dtype`
         value = value.to_json(zarr_format=3)
     if isinstance(value, (type, str)) and value in _VARIABLE:
         value = _VARIABLE[value]
@@ -63,7 +63,7 @@ def from_dtype(value: Any) -> DataType:
     if dtype is not None:
         return from_numpy(dtype)
     if isinstance(value, str):
-        return _coerce(value)  # a name that matches a pattern, belongs to an installed package, or is unknown
+        return _coerce(value)  # the name may match a pattern, belong to an installed package, or be unknown
     raise ArgumentError(f"a data type must be a numpy dtype, a name or the JSON of zarr.json, not {value!r}")
 
 
@@ -95,7 +95,7 @@ def from_numpy(dtype: np.dtype[Any]) -> DataType:
 
 
 def _name_for(dtype: np.dtype[Any]) -> str:
-    """Return a name of the data type that may accept a dtype; it need not be registered."""
+    """Return the name of a data type that may accept a dtype. The name need not be registered."""
     if dtype.names is not None:
         return "struct"  # including np.record
     if dtype.type is np.void:  # other types of kind V are defined by other packages, for example bfloat16

@@ -4,7 +4,7 @@ Rules
 - `parse_...` takes JSON and raises MetadataError; `cast_...` takes Python objects and raises TypeError or ValueError.
 - Nothing is truncated or padded here: a value of the wrong size is refused.
 
-"extension bytes" and "extension string" in comments are zarr-extensions, data-types/bytes and data-types/string.
+In comments, "extension bytes" and "extension string" are data-types/bytes and data-types/string in zarr-extensions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def parse_exact_bytes(value: Json, length: int) -> np.void:
 
 
 def write_base64(data: bytes) -> str:
-    """Return bytes as base64 (RFC 4648 section 4)."""
+    """Encode bytes as base64 (RFC 4648 section 4)."""
     import base64  # imported late, because few arrays need it
 
     return base64.b64encode(data).decode()
@@ -95,7 +95,7 @@ def cast_bytes(value: Any, name: str) -> bytes:
 
 
 def cast_exact_bytes(value: Any, name: str, length: int) -> np.void:
-    """Return the bytes of a bytes-like scalar that must have `length` bytes."""
+    """Return the bytes of a bytes-like scalar, whose length must be `length`."""
     data = cast_bytes(value, name)
     if len(data) != length:
         raise ValueError(f"{name} needs {length} bytes, not {len(data)}")

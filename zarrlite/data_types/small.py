@@ -1,13 +1,15 @@
-"""Numbers of few bits, as numpy dtypes of the package ml_dtypes (install zarrlite[ml]).
+"""Numbers with few bits, as numpy dtypes from the package ml_dtypes (install zarrlite[ml]).
 
 Rules
 - This is the only module that imports ml_dtypes, and it does so when one of its data types is first used.
-- Elements with fewer than 8 bits are bytes in memory. Their unused upper bits are ignored on reading, and 0 on writing.
-- A JSON number is rounded to the nearest value, half to even, exactly once. Beyond the range it becomes infinity; types
-  without infinity refuse it, since readers disagree. `float8_e8m0fnu` has no zero: 0 is its smallest number, 2^-127.
-- `float8_e4m3fn` is not registered; tensorstore writes it. Its NaN is 0x7f.
+- An element with fewer than 8 bits takes one byte in memory. Its unused upper bits are ignored when it is read, and
+  written as 0.
+- A JSON number is rounded only once, to the nearest value (ties to even). If it is beyond the range, it becomes
+  infinity; types without infinity refuse it, since readers disagree about its value. `float8_e8m0fnu` has no zero: 0 is
+  read as its smallest number, 2^-127.
+- `float8_e4m3fn` is not specified in zarr-extensions; it is here because tensorstore writes it. Its NaN is 0x7f.
 
-The specification of each is zarr-extensions, data-types/<name>/README.md.
+Each of the others is specified in zarr-extensions, data-types/<name>/README.md.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _NANS: Final = {
     "float8_e8m0fnu": 0xFF,
 }
 _INFINITIES: Final = {"bfloat16": 0x7F80, "float8_e3m4": 0x70, "float8_e4m3": 0x78, "float8_e5m2": 0x7C}
-_COMPLEX: Final = {"complex_float16": "complex32", "complex_bfloat16": "bcomplex32"}  # the names of ml_dtypes
+_COMPLEX: Final = {"complex_float16": "complex32", "complex_bfloat16": "bcomplex32"}  # names in ml_dtypes
 
 
 def _dtype(name: str) -> np.dtype[Any]:
@@ -62,7 +64,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 class _Small(NamedType):
-    """A data type whose dtype is one of ml_dtypes."""
+    """A data type whose dtype comes from ml_dtypes."""
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -74,7 +76,7 @@ class _Small(NamedType):
 
     @property
     def bits(self) -> int:
-        """The number of bits of an element, or of each component."""
+        """The number of bits in an element, or in each component of a complex number."""
         return int(re.findall("[0-9]+", self.name)[0])
 
     @property
@@ -83,11 +85,11 @@ class _Small(NamedType):
 
     @property
     def _word(self) -> np.dtype[Any]:
-        """The integers that hold the bits of a component."""
+        """The dtype of integers that hold the bits of a component."""
         return np.dtype("u2" if self.bits == 16 else "u1")
 
-    # Bytes are swapped as integers, because the dtypes of the other byte order are faulty: they swap the components of
-    # complex numbers, and assign single values without swapping their bytes.
+    # Bytes are swapped as integers, because the byte-swapped dtypes of ml_dtypes are faulty: they swap the components
+    # of complex numbers, and assign single values without swapping their bytes.
 
     def is_raw(self, byte_order: str) -> bool:
         return self.bits == 8 or (self.bits == 16 and byte_order == sys.byteorder)
@@ -107,13 +109,13 @@ class _Small(NamedType):
     @classmethod
     def from_config(cls, config: Config) -> Self:
         data_type = cls(config.name)
-        _ = data_type.dtype  # raises the error about a missing ml_dtypes now
+        _ = data_type.dtype  # raises an error now if ml_dtypes is missing
         return data_type
 
 
 @register
 class SmallInteger(_Small, Integer):
-    """Integers of 2 and 4 bits."""
+    """Integers with 2 or 4 bits."""
 
     name = "int2"
     aliases = ("int4", "uint2", "uint4")
@@ -130,7 +132,7 @@ class SmallInteger(_Small, Integer):
 
 @register
 class SmallFloat(_Small, Float):
-    """Floating-point numbers of 4, 6 and 8 bits, and bfloat16."""
+    """Floating-point numbers with 4, 6 or 8 bits, and bfloat16."""
 
     name = "bfloat16"
     aliases = (
@@ -149,7 +151,7 @@ class SmallFloat(_Small, Float):
 
     @property
     def signed(self) -> bool:
-        """Whether there are negative numbers, and zero."""
+        """Whether the type has negative numbers and zero."""
         return self.name != "float8_e8m0fnu"
 
     @property
@@ -194,7 +196,7 @@ class SmallFloat(_Small, Float):
         return f"0x{bits:0{2 * self.dtype.itemsize}x}"
 
     def _nearest(self, number: Any) -> int:
-        """Return the bits of the value that is nearest to a finite number; a tie goes to the one with even bits."""
+        """Return the bits of the value nearest to a finite number. A tie goes to the value whose last bit is 0."""
         values, size = _numbers(self.name), Fraction(abs(number))
         bits = max(0, bisect_right(values, size) - 1)
         if bits < len(values) - 1:
@@ -241,7 +243,7 @@ class SmallFloat(_Small, Float):
 
 @cache
 def _numbers(name: str) -> list[float]:
-    """Return the finite numbers that are not negative, indexed by their bits, in increasing order."""
+    """Return the non-negative finite numbers, in increasing order. The index of each number equals its bits."""
     data_type = SmallFloat(name)
     bits = np.arange(2 ** (data_type.bits - data_type.signed), dtype=f"u{data_type.dtype.itemsize}")
     with np.errstate(invalid="ignore"):  # some of the values are signaling NaNs
@@ -250,14 +252,14 @@ def _numbers(name: str) -> list[float]:
 
 
 def _as_number(value: Any, kind: type) -> Any:
-    """Return a scalar of ml_dtypes as a Python number. Returns other scalars unchanged."""
+    """Convert a scalar from ml_dtypes to a Python number. Returns other scalars unchanged."""
     value = unwrap(value)
     return kind(value) if type(value).__module__ == "ml_dtypes" else value
 
 
 @register
 class SmallComplex(_Small, Complex):
-    """Complex numbers of two float16 or two bfloat16."""
+    """Complex numbers with two float16 or two bfloat16 components."""
 
     name = "complex_float16"
     aliases = ("complex_bfloat16",)

@@ -3,11 +3,11 @@
 Rules
 - Fields are packed in the order of declaration; each has a fixed size. A field may be a struct.
 - A fill value has exactly one value for each field.
-- `structured` is written back in its own form: fields as [name, data type], the fill value as base64. The forms of
-  `struct` are read as well.
+- `structured` is written back with its own syntax: each field as [name, data type], the fill value as base64. The
+  syntax of `struct` is read as well.
 
-"extension struct" and "extension structured" in comments are zarr-extensions, data-types/struct and
-data-types/structured.
+In comments, "extension struct" and "extension structured" are data-types/struct and data-types/structured in
+zarr-extensions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Struct(DataType):
 
     @classmethod
     def _field_config(cls, value: Json, pointer: str, config: Config) -> Config:
-        """Return the getters for the members `name` and `data_type` of one field."""
+        """Return the members `name` and `data_type` of one field."""
         # extension struct, Configuration: "Each field MUST be a JSON object with the following keys"
         if not isinstance(value, dict):
             message = f'must be an object with "name" and "data_type", not {show(value)}'
@@ -193,7 +193,7 @@ def _parse_field(name: str, data_type: DataType, value: dict[str, Json], byte_or
 
 def _field_from_numpy(name: str, dtype: np.dtype[Any]) -> DataType:
     """Return the data type of one field of a numpy dtype."""
-    if dtype.kind == "O":  # numpy itself refuses StringDType here
+    if dtype.kind == "O":  # numpy itself refuses fields of StringDType
         raise ArgumentError(f"field {name!r}: {dtype} has no fixed size; use U<n> for text and S<n> for bytes")
     try:
         return from_numpy(dtype)
@@ -251,7 +251,7 @@ class Structured(Struct):
 
 
 class _Pair(Config):
-    """A field as [name, data type]: the getters of an object, with pointers into an array."""
+    """The members of a field that is written as [name, data type]; pointers are those of the two items."""
 
     def at(self, key: str | int) -> str:
         return super().at(["name", "data_type"].index(str(key)))

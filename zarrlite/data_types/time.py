@@ -1,12 +1,12 @@
 """Points in time and durations: `numpy.datetime64` and `numpy.timedelta64`.
 
 Rules
-- An element is a 64-bit integer, which counts multiples of `scale_factor` times `unit`; -2^63 is NaT, "not a time".
+- An element is a 64-bit integer, which counts periods of `scale_factor` units; -2^63 is NaT, "not a time".
 - NaT is always written as "NaT".
-- "us" and "μs" (Greek mu) are equivalent and written back as read.
+- "us" and "μs" (Greek mu) are equivalent; the one that was read is written back.
 
-"extension numpy.datetime64" in comments is zarr-extensions, data-types/numpy.datetime64/README.md; the document of
-numpy.timedelta64 has the same rules.
+In comments, "extension numpy.datetime64" is data-types/numpy.datetime64/README.md in zarr-extensions. The README of
+numpy.timedelta64 contains the same rules.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class TimeType(DataType):
-    """The common base of both types."""
+    """The base class of both types."""
 
     unit: str
     scale_factor: int = 1
@@ -84,14 +84,14 @@ class TimeType(DataType):
             return self._scalar(count)
         if not isinstance(value, self.castable):
             raise TypeError(f"{self.name} needs a time, a string or an integer, not {value!r}")
-        if isinstance(value, str) and value.lower() == "nat":  # without a unit, which numpy 2.5 deprecates
+        if isinstance(value, str) and value.lower() == "nat":  # numpy 2.5 deprecates NaT without a unit
             return self.default_fill_value
-        exact = self.dtype.type(value)  # has the unit of the value
+        exact = self.dtype.type(value)  # in the unit of the value
         if np.isnat(exact):
             return self.default_fill_value
         scalar = np.array(exact, self.dtype)[()]
-        # Refuse inexact conversions: numpy truncates to a coarser unit, wraps around if a finer one overflows, and
-        # returns another dtype for the generic unit.
+        # Refuse inexact conversions: numpy truncates when it converts to a coarser unit, wraps around when a finer
+        # unit overflows, and returns another dtype for the generic unit.
         if scalar.dtype != self.dtype or scalar.astype(exact.dtype) != exact:
             unit = f"{self.scale_factor} {self.unit}"
             raise ValueError(f"{self.name} needs a multiple of {unit} within 64 bits, not {value!r}")

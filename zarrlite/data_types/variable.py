@@ -4,7 +4,7 @@ Rules
 - Only the codecs `vlen-utf8` and `vlen-bytes` can store them; elements have no fixed size.
 - `variable_length_bytes`, zarr-python's name for `bytes`, is written back as read.
 
-"extension string" and "extension bytes" in comments are zarr-extensions, data-types/string and data-types/bytes.
+In comments, "extension string" and "extension bytes" are data-types/string and data-types/bytes in zarr-extensions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Strict JSON parsing, and typed getters for the members of JSON objects. Errors have JSON pointers.
+"""Strict JSON parsing, and typed getters for the members of JSON objects. Errors contain JSON pointers.
 
 Rules
 - JSON is strict: UTF-8 without BOM, no duplicate member names, bounded size and depth. NaN and Infinity are not JSON;
   they are accepted only in attributes, where zarr-python and xarray write them.
-- `true` is not an integer and `4.0` is not an integer.
+- Neither `true` nor `4.0` is an integer.
 - A `Config` records which members were requested; `finish` refuses all others.
 
 Nothing here knows individual extensions: the modules that read members define their meaning.
@@ -25,7 +25,7 @@ Json = Any  # None | bool | int | float | str | list[Json] | dict[str, Json]
 MAX_DOCUMENT_BYTES: Final = 64 * 2**20  # bytes; larger documents are refused before they are parsed
 MAX_DOCUMENT_DEPTH: Final = 128  # levels of arrays and objects; deeper documents are refused
 MAX_FAULTS: Final = 1000  # faults collected per document; more could take more memory than the document
-MAX_LENGTH: Final = 2**63 - 1  # elements of a dimension, or bytes; the default upper bound of integers
+MAX_LENGTH: Final = 2**63 - 1  # elements along a dimension, or bytes; the default upper bound for integers
 _REQUIRED: Final = object()
 # Literals that are not JSON. Each is always the same object, so that equal documents with NaN compare as equal.
 _CONSTANTS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -73,7 +73,7 @@ class Context:
         self.document = document
         self.defaults = defaults  # whether the JSON comes from a caller, who may omit members that documents must have
         self.options = _checked_options(options or {})
-        self.tolerated: list[MetadataError] = []  # faults that readers accept, since they cannot be misread
+        self.tolerated: list[MetadataError] = []  # faults that readers accept, because they are unambiguous
 
     def tolerate(self, message: str, pointer: str, kind: FaultKind) -> None:
         """Record a fault that `open` accepts and `validate` reports."""
@@ -271,7 +271,7 @@ def _plain_number(text: str) -> float:
     return value
 
 
-PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first tried with the decoder PLAIN
+PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first parsed with the decoder `PLAIN`
 # A decoder for faultless documents. It raises a bare ValueError for others; `load_json` then finds the reason.
 PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
@@ -331,9 +331,9 @@ def _decode_text(data: bytes | bytearray | memoryview) -> str:
 
 
 def _parse_text(text: str) -> tuple[Json, bool, bool]:
-    """Parse JSON text. Returns the value, whether an object has a duplicate member name, and whether there is a NaN.
+    """Parse JSON text.
 
-    Infinity counts as NaN.
+    Returns the value, whether an object has a duplicate member name, and whether there is a NaN or Infinity.
     """
     has_duplicates = has_constants = False
 
@@ -424,7 +424,7 @@ def _refuse_duplicates(root: Json) -> None:
 
 def _check_depth(root: dict[str, Json]) -> None:
     """Refuse values that are nested too deeply."""
-    level: list[Any] = [root]  # all objects and arrays of a depth
+    level: list[Any] = [root]  # all objects and arrays at one depth
     for _ in range(MAX_DOCUMENT_DEPTH - 1):
         values = itertools.chain.from_iterable(each.values() if isinstance(each, dict) else each for each in level)
         level = [value for value in values if isinstance(value, (dict, list))]

@@ -1,9 +1,9 @@
 """The base class of extensions at all five extension points (core spec, Extension points).
 
 Rules
-- An extension is an immutable object: its configuration is written to zarr.json, its runtime options never are.
+- An extension is an immutable object: its configuration is written to zarr.json; its runtime options never are.
 - `from_config` reads the configuration with the getters of `Config`; members that it does not request are refused.
-- `to_config` returns the configuration in canonical spelling.
+- `to_config` returns the configuration in canonical form.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def runtime(default: T) -> T:
     >>> Shifted(3, verbose=True).to_json()
     {'name': 'shifted', 'configuration': {'offset': 3}}
     """
-    from dataclasses import field  # late: keeps the import light
+    from dataclasses import field  # imported here: keeps `import zarrlite` light
 
     option: T = field(default=default, metadata={"runtime": True})
     return option
@@ -52,8 +52,8 @@ class Extension(ABC):
     """Base class of data types, chunk grids, chunk key encodings, codecs and storage transformers.
 
     An extension is an immutable dataclass. Its fields are the members of its configuration in zarr.json, except for
-    those declared with `runtime`. Subclass the class of an extension point, such as `zarrlite.codecs.BytesBytesCodec`,
-    and register the subclass with `register`.
+    those declared with `runtime`. Subclass the base class of an extension point, such as
+    `zarrlite.codecs.BytesBytesCodec`, and register the subclass with `register`.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Extension(ABC):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        """Create the extension from its configuration. Override if it has parameters."""
+        """Create the extension from its configuration. Override this if it has parameters."""
         return cls()
 
     @classmethod
@@ -129,7 +129,7 @@ class Extension(ABC):
             if key not in known:
                 names = ", ".join(sorted(known)) or "none"
                 raise ArgumentError(f"options[{place!r}]: {key!r} is not an option of {self.name} (known: {names})")
-        from dataclasses import replace  # late: keeps the import light
+        from dataclasses import replace  # imported here: keeps `import zarrlite` light
 
         return replace(self, **options)  # type: ignore[type-var]
 
@@ -138,7 +138,7 @@ class Extension(ABC):
 
         Returns an empty list if the class is not a dataclass.
         """
-        from dataclasses import fields, is_dataclass  # late: keeps the import light
+        from dataclasses import fields, is_dataclass  # imported here: keeps `import zarrlite` light
 
         if not is_dataclass(self):
             return []

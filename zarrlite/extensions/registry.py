@@ -1,8 +1,8 @@
 """The registries of extensions, one for each of the five extension points (core spec, Extension points).
 
 Rules
-- Classes are registered with `@register`. A module of this library is imported when a name that it registers first
-  occurs.
+- Classes are registered with `@register`. A module of this library is imported when a name that it registers is first
+  looked up.
 - A name that is not registered is looked up in the entry points `zarrlite.<kind>` of installed packages.
 - An unknown codec or storage transformer with `must_understand: false` is skipped; at the other three extension
   points `must_understand: false` is refused (core spec, must_understand).
@@ -32,7 +32,7 @@ class Registry(Generic[E]):
     ) -> None:
         self.kind = kind
         self.ignorable = ignorable
-        self._refused = refused or {}  # registered name -> the reason why this library does not have it
+        self._refused = refused or {}  # name in zarr-extensions -> the reason why this library refuses it
         self._modules = dict(modules)  # name -> the module of this library that registers it
         self._classes: dict[str, type[E]] = {}
         self._entry_points: dict[str, Any] = {}  # name -> entry point of an installed package, as of the last search
@@ -61,13 +61,13 @@ class Registry(Generic[E]):
         return self._find_entry_point(name)
 
     def _find_entry_point(self, name: str) -> type[E] | None:
-        """Return the class from an installed package. Returns None if no package has an entry point of this name."""
+        """Return the class from an installed package. Returns None if no package has an entry point with this name."""
         # the search takes milliseconds, and a document may have many unknown names, so its result is cached
         if self._searched != sys.path:
-            from importlib.metadata import entry_points  # late: keeps the import light
+            from importlib.metadata import entry_points  # imported here: keeps `import zarrlite` light
 
             found = entry_points(group=f"zarrlite.{self.kind}")
-            # reversed, so that the first entry point of a name wins
+            # reversed, so that the first of several entry points with the same name wins
             self._entry_points = {entry.name: entry for entry in reversed(list(found))}
             self._searched = [*sys.path]
         entry = self._entry_points.get(name)
@@ -170,12 +170,12 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return the extension that a caller passed as an object (also one of zarr-python), as JSON or by name."""
+        """Return the extension that a caller passed as an object (including zarr-python's), as JSON or by name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")
             return value  # type: ignore[return-value]
-        if callable(to_dict := getattr(value, "to_dict", None)):  # an object of zarr-python
+        if callable(to_dict := getattr(value, "to_dict", None)):  # a zarr-python object
             value = load_json(dump_json(to_dict()), self.kind)
         parsed = self.parse(value, "", Context(document=self.kind, defaults=True))
         if isinstance(parsed, Ignored):
@@ -203,7 +203,9 @@ data_types: Registry[Any] = Registry(
         **dict.fromkeys(("struct", "structured"), "zarrlite.data_types.struct"),
         **dict.fromkeys(_SMALL, "zarrlite.data_types.small"),
     },
-    refused={f"complex_{name}": f"cannot be used: numpy has no complex numbers of {name}" for name in _SUBFLOATS},
+    refused={
+        f"complex_{name}": f"cannot be used: numpy has no complex type with {name} components" for name in _SUBFLOATS
+    },
 )
 chunk_grids: Registry[Any] = Registry(
     "chunk_grid",
@@ -289,7 +291,7 @@ REGISTRIES = {r.kind: r for r in (data_types, chunk_grids, chunk_key_encodings, 
 
 
 def register(cls: C) -> C:
-    """Register an extension class under its name. Used as a decorator, for classes of all five kinds.
+    """Register an extension class under its name. Used as a decorator, for all five extension points.
 
     The class is found by its `name`, its `aliases` and its `pattern`. If several classes are registered for a name, the
     last one is used. Packages can declare an entry point `zarrlite.<kind>` instead, which is loaded when the name is

@@ -1,9 +1,9 @@
-"""Documents of the 2022 draft of Zarr v3, as zarr-python 2.14 to 2.18 wrote them, converted to Zarr v3.
+"""Conversion of documents of the 2022 draft of Zarr v3, which zarr-python 2.14 to 2.18 wrote, to Zarr v3.
 
 Rules
 - A feature without a counterpart in Zarr v3 is refused, with a pointer into the draft's own document.
 - A fill value of null, which leaves elements undefined, becomes the default of the data type.
-- Only arrays of objects may have a filter, the one that encodes them as text or bytes.
+- Only arrays of objects may have a filter: the one that encodes the objects as text or bytes.
 
 The draft is cited by the section names of its core specification ("Zarr core specification (version 3.0)", 2022). The
 keys of documents and chunks are in draft_store.py.
@@ -28,7 +28,7 @@ from zarrlite.selections.casting import MAX_NDIM
 _CORE_URI: Final = "https://purl.org/zarr/spec/protocol/core/3.0"  # as in zarr-python; the draft omits "protocol/"
 _CODEC_URI: Final = "https://purl.org/zarr/spec/codec/"
 _BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
-_NUMCODECS: Final = ("bz2", "lz4", "lzma", "zlib")  # codecs that Zarr v3 has only under the names of numcodecs
+_NUMCODECS: Final = ("bz2", "lz4", "lzma", "zlib")  # codecs whose names in Zarr v3 begin with `numcodecs.`
 _OBJECT_TYPES: Final = {"vlen-utf8": "string", "vlen-bytes": "bytes"}  # filter of an array of objects -> data type
 
 _is_key_suffix = re.compile(r"[A-Za-z0-9._-]*").fullmatch  # draft, Abstract store interface: keys, without "/"
@@ -91,7 +91,7 @@ def parse_array(data: Buffer, key: str) -> ArrayMetadata:
         storage_transformers=_storage_transformers(top, ndim),
     )
     _check_extensions(top)
-    top.raw("dimension_separator", None)  # zarr-python wrote it as well, but read the separator of the chunk grid
+    top.raw("dimension_separator", None)  # zarr-python wrote it, too, but read only the separator in the chunk grid
     top.finish()
     try:
         metadata.check()
@@ -113,12 +113,12 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
 
 
 def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
-    """Return the data type and the byte order of its elements, or None for elements without a byte order.
+    """Return the data type and the byte order of its elements. The byte order is None for elements without one.
 
-    `filters` is the member of that name that zarr-python added to the attributes.
+    `filters` is the value of the attribute with this name, which zarr-python added.
     """
     value = top.raw("data_type")
-    if isinstance(value, dict):  # an extension of the draft, whose member `type` is numpy's name of the type
+    if isinstance(value, dict):  # an extension of the draft, whose member `type` is numpy's name for the type
         value = top.object("data_type").raw("type")
     names = filters
     if isinstance(filters, list):
@@ -126,7 +126,7 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
     if value == "|O":
         return _object_type(top, names), None
     if filters:
-        message = f"must be empty: zarrlite does not read filters of zarr-python 2, here {show(names)}"
+        message = f"must be empty, not {show(names)}: zarrlite does not support filters that zarr-python 2 added"
         raise UnknownExtensionError(
             message, pointer="/attributes/filters", kind="unknown-extension", document=top.context.document
         )
@@ -138,7 +138,7 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
 
 
 def _object_type(top: Config, filters: Json) -> DataType:
-    """Return the data type of an array of objects, which is given by the name of its only filter."""
+    """Return the data type of an array of objects, which is determined by the name of its only filter."""
     for filter_name, name in _OBJECT_TYPES.items():
         if filters == [filter_name]:
             data_type: DataType = registry.data_types.coerce(name)
@@ -172,7 +172,7 @@ def _codecs(top: Config, data_type: DataType, byte_order: str | None, ndim: int)
 
 
 def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
-    """Return the codec of `compressor`, if any; draft: "absent, this means that no compressor is used"."""
+    """Return the codec for `compressor`, if any; draft: "absent, this means that no compressor is used"."""
     if top.raw("compressor", None) is None:
         return []
     outer = top.object("compressor")
@@ -192,7 +192,7 @@ def _compressors(top: Config, data_type: DataType) -> list[BytesBytesCodec]:
 
 
 def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[str, Json]:
-    """Convert a configuration of numcodecs to one of the `blosc` codec."""
+    """Convert a configuration from numcodecs to that of the `blosc` codec."""
     shuffle: Json = configuration.get("shuffle")
     if is_integer(shuffle):
         automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to the library
@@ -201,7 +201,7 @@ def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[
 
 
 def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
-    """Return the storage transformers (draft, Array metadata, `storage_transformers`). Returns None if it has none."""
+    """Return the storage transformers (draft, Array metadata, `storage_transformers`). Returns None if it is empty."""
     values = []
     for item in top.objects("storage_transformers") if "storage_transformers" in top else ():
         configuration = dict(item.object("configuration", default={}).data)
@@ -215,7 +215,7 @@ def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
 
 
 def _chunks_per_shard(per_shard: list[Json], ndim: int) -> list[Json]:
-    """Return one number for each dimension: zarr-python omitted a trailing 1, and wrote [1] for no dimensions."""
+    """Return one number for each dimension: zarr-python omitted trailing ones, and wrote [1] for zero dimensions."""
     if ndim == 0 and per_shard == [1]:
         return []
     return per_shard + [1] * (ndim - len(per_shard))
@@ -224,7 +224,8 @@ def _chunks_per_shard(per_shard: list[Json], ndim: int) -> list[Json]:
 def _check_extensions(top: Config) -> None:
     """Refuse all extensions that must be understood.
 
-    Draft, Entry point metadata: "not recognized" and `must_understand` true, "then processing must terminate".
+    Draft, Entry point metadata: if one is "not recognized" and `must_understand` is true, "then processing must
+    terminate".
     """
     for item in top.objects("extensions") if "extensions" in top else ():
         if item.raw("must_understand", True) is not False:

@@ -1,8 +1,9 @@
-"""Hierarchies of the 2022 draft of Zarr v3, as zarr-python 2.14 to 2.18 wrote them, as read-only Zarr v3 stores.
+"""Read-only Zarr v3 stores for hierarchies of the 2022 draft of Zarr v3, which zarr-python 2.14 to 2.18 wrote.
 
 Rules (draft, Storage keys)
-- `zarr.json` at the root identifies the hierarchy. Documents have the keys `meta/root/<path>.array.json` and
-  `.group.json`, chunks `data/root/<path>/c0/1`. The store shows chunks as `<path>/c/0/1`, with the array's separator.
+- `zarr.json` at the root identifies the hierarchy. Documents have keys such as `meta/root/<path>.array.json` or
+  `meta/root/<path>.group.json`, and chunks such as `data/root/<path>/c0/1`. Here, that chunk has the key
+  `<path>/c/0/1`, with the separator of the array.
 - A group needs no document: a path is a group if there are documents below it, and the root is always a node.
 """
 
@@ -28,7 +29,7 @@ _match_chunk_prefix = re.compile(r"(?:(.*)/)?c(?:/[0-9]+)*", re.DOTALL).fullmatc
 
 
 def find_draft(store: Store) -> DraftStore | None:
-    """Return a view of a store with a hierarchy of the draft. Returns None for other stores."""
+    """Return a view of a store that contains a hierarchy of the draft. Returns None for other stores."""
     suffix = parse_entry(store.get(DOCUMENT, _DOCUMENT_RANGE))
     return None if suffix is None else DraftStore(store, suffix)
 
@@ -40,7 +41,7 @@ class DraftStore(ForeignStore):
 
     def __init__(self, store: Store, suffix: str = ".json") -> None:
         super().__init__(store)
-        self.suffix = suffix  # the end of metadata keys
+        self.suffix = suffix  # the end of the keys of documents
 
     def document(self, path: str) -> dict[str, Json] | None:
         metadata = self._metadata(path)
@@ -66,7 +67,7 @@ class DraftStore(ForeignStore):
         if match is None:
             return None
         prefix, coords = match[1], match[2][1:]
-        return f"data/root/{prefix}c{coords or 0}"  # zarr-python stored the chunk of an array of no dimensions as c0
+        return f"data/root/{prefix}c{coords or 0}"  # zarr-python stored the chunk of an array without dimensions as c0
 
     def list_dir(self, prefix: str) -> Listing:
         path = check_prefix(prefix)[:-1]
@@ -84,7 +85,7 @@ class DraftStore(ForeignStore):
             yield from (key for key in sorted(self._array_keys(array)) if key.startswith(prefix))
 
     def _array_at(self, path: str) -> str | None:
-        """Return the path of the array at this path, or of the array that this path is inside of.
+        """Return the path of the array at this path, or of the array that contains this path.
 
         Returns None if there is no such array.
         """
@@ -102,7 +103,7 @@ class DraftStore(ForeignStore):
         try:
             metadata: Any = self._metadata(path)
         except MetadataError:
-            return  # its chunks have no keys in Zarr v3; reading the document raises the error
+            return  # without metadata, its chunks have no Zarr v3 keys; reading the document raises the error
         key_encoding, ndim = metadata.chunk_key_encoding, len(metadata.shape)
         root = f"data/root/{key_prefix(path)}c"
         for key in self.store.list_prefix(root[:-1]):

@@ -1,7 +1,7 @@
 """A hierarchy of another format as a read-only Zarr v3 store.
 
 Rules
-- Nothing is written: documents are generated on request, and chunks stay in their place.
+- Nothing is written: documents are generated on request, and chunks stay where they are.
 - A subclass defines three things: the document of a node, the key of a value in the underlying store, and the keys and
   prefixes directly under a prefix.
 """
@@ -26,7 +26,7 @@ class ForeignStore(Store):
 
     read_only = True
     format: ClassVar[str] = "another format"  # its name in error messages
-    is_consolidated: bool = False  # whether documents are taken from one that has copies of all others
+    is_consolidated: bool = False  # whether documents are taken from a document that contains copies of all others
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -38,7 +38,7 @@ from zarrlite.stores import Listing, check_prefix
 
 ATTRIBUTES: Final = "attributes.json"  # N5, item 2
 VERSION: Final = "4.0.0"  # N5, item 3; written to the root; newer major versions are refused
-# the members of a dataset's attributes.json that N5 defines; compressionType is the spelling of version 0
+# the members of a dataset's attributes.json that N5 defines; compressionType is its name in version 0
 RESERVED: Final = frozenset(("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs", "n5"))
 BlockCodec = Literal["n5_default", "pad", "offset"]
 
@@ -46,7 +46,7 @@ BlockCodec = Literal["n5_default", "pad", "offset"]
 def array_document(
     attributes: Mapping[str, Json], *, codec: BlockCodec = "n5_default", document: str = ATTRIBUTES
 ) -> dict[str, Json]:
-    """Convert the `attributes.json` of an N5 dataset to the `zarr.json` of an array that reads it.
+    """Convert the `attributes.json` of an N5 dataset to a `zarr.json` that describes the same array.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def array_document(
         The codec that handles the header of a block. "n5_default" reads every block. "pad" and "offset" skip the
         header, so reading a block that is truncated at the edge of the array raises `TruncatedError`.
     document
-        The name of the N5 document in error messages.
+        The name to use for the N5 document in error messages.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _codec_chain(block_shape: tuple[int, ...], compressor: Json, codec: str) -> 
     header_text = base64.b64encode(header).decode()
     if codec == "n5_default":
         return [{"name": codec, "configuration": {"codecs": chain}}]
-    # proposals `pad` and `offset`, Example 3; both examples lack the transpose, and that of `pad` the padding as well
+    # proposals `pad` and `offset`, Example 3; both examples lack the transpose, and that of `pad` also the padding
     if codec == "pad":
         padding = {"location": "start", "nbytes": len(header), "padding": header_text}
         return [*chain, {"name": codec, "configuration": padding}]
@@ -138,12 +138,12 @@ def _codec_chain(block_shape: tuple[int, ...], compressor: Json, codec: str) -> 
 
 
 def _compressor(config: Config, itemsize: int) -> Json:
-    """Return the codec, as JSON, for `compression`, or for `compressionType` of version 0.
+    """Return the codec, as JSON, for `compression`, or for `compressionType` (version 0).
 
     Returns None for raw blocks.
     """
     if "codecs" in config:
-        raise config.error("must be absent: zarrlite reads only compression", "codecs", "unknown-member")
+        raise config.error("must be absent: zarrlite supports only the member compression", "codecs", "unknown-member")
     if "compressionType" in config and "compression" not in config:
         name = config.string("compressionType")
         parameters = Config({}, config.at("compressionType"), config.context)
@@ -221,7 +221,7 @@ _COMPRESSIONS: dict[str, Callable[[Config, int], BytesBytesCodec | None]] = {
 def parse_user_attributes(config: Config) -> dict[str, Json]:
     """Return the attributes that N5 does not define; refuse unknown versions of N5.
 
-    The version belongs to the root (N5, item 3), but is checked in every document that has one.
+    The version belongs to the root (N5, item 3), but is checked in every document that contains one.
     """
     version = config.string("n5", default="0")
     major = re.match(r"[0-9]{1,9}", version)
@@ -234,7 +234,7 @@ def parse_user_attributes(config: Config) -> dict[str, Json]:
 def _is_dataset(attributes: Mapping[str, Json]) -> bool:
     """Whether these are the attributes of a dataset.
 
-    Viewers put `dataType` into groups as well, so only `dimensions` together with `blockSize` counts.
+    Viewers also add `dataType` to groups, so a dataset is recognized by `dimensions` together with `blockSize`.
     """
     return "dimensions" in attributes and "blockSize" in attributes
 
@@ -245,7 +245,7 @@ class N5Store(ForeignStore):
     Parameters
     ----------
     store
-        The store that holds the container.
+        The store that contains the container.
     """
 
     format = "N5"

@@ -1,7 +1,7 @@
 """Data types in numpy's notation, which Zarr v2 and the 2022 draft of Zarr v3 share: `<f4`, `|S10`, lists of fields.
 
 Rules (Zarr v2, Data type encoding: "the NumPy array protocol type string (typestr) format")
-- Types of single bytes take any byte order mark: Zarr.jl writes `<i1`, netCDF-C `>S1`.
+- Types of one byte may have any byte order mark: Zarr.jl writes `<i1`, netCDF-C writes `>S1`.
 - All fields have the same byte order: the codec `bytes` has one for all of them.
 - A type without a counterpart in Zarr v3 is refused: objects, long doubles, fields that are arrays.
 """
@@ -37,7 +37,7 @@ def parse_type(config: Config, member: str, value: Json) -> tuple[DataType, np.d
     except (TypeError, ValueError, OverflowError) as error:
         message = error.message if isinstance(error, ArgumentError) else str(error)
         raise config.error(f"{show(value)} is not a data type: {message}", member) from None
-    registry.data_types.parse(data_type.to_json(), config.at(member), config.context)  # checks the limits of the size
+    registry.data_types.parse(data_type.to_json(), config.at(member), config.context)  # checks the size of elements
     return data_type, dtype
 
 

@@ -1,17 +1,17 @@
-"""Documents of Zarr v2 converted to Zarr v3: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata` become `zarr.json`.
+"""Conversion of Zarr v2 documents to Zarr v3: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata` become `zarr.json`.
 
 Rules
 - Chunks are neither changed nor moved: the key encoding is `v2`, and the codec chain decodes the stored bytes.
-- A feature without a counterpart in Zarr v3 is refused, with a pointer into the document of Zarr v2.
-- The member `zarr_v2` of a converted array has its fill value in the form of Zarr v2, or null if elements are
-  undefined. Readers may ignore it; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
-- `_ARRAY_DIMENSIONS`, xarray's attribute, becomes `dimension_names` if it has a name for each dimension. Without it,
-  the names are taken from netCDF-C's references to dimensions.
+- A feature without a counterpart in Zarr v3 is refused, with a pointer into the Zarr v2 document.
+- The member `zarr_v2` of a converted document contains the original fill value, or null if elements are undefined.
+  Readers may ignore it; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
+- xarray's attribute `_ARRAY_DIMENSIONS` becomes `dimension_names` if it contains a name for each dimension. If it is
+  missing, the names are taken from netCDF-C's references to dimensions.
 - Unknown members are ignored (Zarr v2, Metadata: "Other keys SHOULD NOT be present" and "SHOULD be ignored").
 
-"Zarr v2" in comments is the storage specification version 2 (zarr-specs, docs/v2/v2.0.rst), by its section names. Data
-types are in numpy_types.py, fill values in v2_fill_values.py, filters and compressors in v2_codecs.py, keys and
-hierarchies in v2_store.py.
+In comments, "Zarr v2" is the storage specification, version 2 (zarr-specs, docs/v2/v2.0.rst), cited by section name.
+Data types are converted in numpy_types.py, fill values in v2_fill_values.py, filters and compressors in v2_codecs.py;
+keys and hierarchies are in v2_store.py.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ CONSOLIDATED: Final = ".zmetadata"  # zarr-python's copy of all documents
 DOCUMENTS: Final = frozenset((ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED))
 MEMBER: Final = "zarr_v2"  # member of the converted document of an array
 _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
-_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add an attribute in lower case
-# member of a Zarr v3 document -> member of Zarr v2 that it is converted from, for the pointers of errors
+_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add an attribute, in lower case
+# member of a Zarr v3 document -> the Zarr v2 member that it is converted from, for pointers in errors
 _ORIGINS: Final = {"chunk_grid": "chunks", "data_type": "dtype", "chunk_key_encoding": "dimension_separator"}
 
 
 def array_document(
     array: Mapping[str, Json], attributes: Mapping[str, Json] | None = None, *, document: str = ARRAY
 ) -> dict[str, Json]:
-    """Convert the `.zarray` and the `.zattrs` of an array to the `zarr.json` of an array that reads it.
+    """Convert the `.zarray` and the `.zattrs` of an array to a `zarr.json` that describes the same array.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def array_document(
     attributes
         The content of `.zattrs`, if there is one.
     document
-        The name of `.zarray` in error messages.
+        The name to use for `.zarray` in error messages.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def array_document(
 
 
 def convert_array(top: Config, attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the `zarr.json` for a `.zarray` and the attributes."""
+    """Return the `zarr.json` for a `.zarray` and its attributes."""
     faults = Faults()
     shape: tuple[int, ...] = ()
     chunks: tuple[int, ...] = ()
@@ -144,7 +144,7 @@ def convert_array(top: Config, attributes: Mapping[str, Json]) -> dict[str, Json
 
 
 def check_format(top: Config) -> None:
-    """Raise an error unless a document is of Zarr v2."""
+    """Raise an error unless the `zarr_format` of a document is 2."""
     if top.integer("zarr_format") != 2:
         raise top.error(f"must be 2, not {show(top.raw('zarr_format'))}", "zarr_format")
 
@@ -157,7 +157,7 @@ def convert_group(top: Config | None, attributes: Mapping[str, Json]) -> dict[st
 
 
 def parse_consolidated(content: Mapping[str, Json], document: str) -> Config:
-    """Return the documents of a `.zmetadata`, by their keys."""
+    """Return the documents in a `.zmetadata`, by key."""
     top = Config(content, "", Context(document=document))
     if top.integer("zarr_consolidated_format") != 1:
         message = f"must be 1, not {show(top.raw('zarr_consolidated_format'))}"
@@ -166,7 +166,7 @@ def parse_consolidated(content: Mapping[str, Json], document: str) -> Config:
 
 
 def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a chunk. A length of 0 becomes 1 if the dimension is empty, and so has no chunks."""
+    """Return the shape of a chunk. A length of 0 becomes 1 if the dimension is empty: there are no chunks then."""
     chunks = top.integers("chunks")
     if len(chunks) != len(shape):
         raise top.error(f"must have {len(shape)} items, as shape has, not {len(chunks)}", "chunks", "conflict")
@@ -178,10 +178,10 @@ def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] | None]:
-    """Return the data type, and the dtype of stored elements; objects have none."""
+    """Return the data type and the dtype of stored elements. The dtype is None for objects."""
     value = top.raw("dtype")
     if value == "|O":
-        # not in the specification: zarr-python puts a filter that encodes objects first
+        # the specification does not say this: zarr-python puts the filter that encodes objects first
         first = items[0].name if items else None
         if first in OBJECT_TYPES:
             return registry.data_types.coerce(OBJECT_TYPES[first]), None
@@ -190,12 +190,12 @@ def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] 
         Chain(registry.data_types.coerce("bytes"), None).add(items[0])  # raises an error for an unknown filter
         raise top.error(f'must not be "|O" with {show(first)}: Zarr v3 has no data type for it', "dtype", "conflict")
     if _NETCDF in top and value in ("<U1", ">U1"):
-        value = "|S1"  # netCDF-C 4.8 and 4.9 write characters of one byte under this name
+        value = "|S1"  # netCDF-C 4.8 and 4.9 use this name for one-byte characters
     return parse_type(top, "dtype", value)
 
 
 def _fill_value(top: Config, data_type: DataType, dtype: np.dtype[Any] | None) -> Json:
-    """Return the fill value in the form of Zarr v3."""
+    """Return the fill value as Zarr v3 JSON."""
     order = byte_order(dtype) or "little"
     try:
         value = parse_fill_value(top.raw("fill_value", None), data_type, order)
@@ -205,7 +205,7 @@ def _fill_value(top: Config, data_type: DataType, dtype: np.dtype[Any] | None) -
 
 
 def _as_json(value: Json) -> Json:
-    """Return a value without the literals NaN and Infinity, which are not JSON."""
+    """Replace the literals NaN and Infinity, which are not JSON, by strings."""
     if isinstance(value, list):
         return [_as_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -214,7 +214,7 @@ def _as_json(value: Json) -> Json:
 
 
 def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
-    """Return the other attributes, and the names of the dimensions, or None unless each dimension has one."""
+    """Return the remaining attributes, and the dimension names, or None unless every dimension has a name."""
     names = attributes[_DIMENSIONS] if _DIMENSIONS in attributes else _netcdf_names(top, attributes)
     if isinstance(names, list) and len(names) == ndim and all(isinstance(name, str) for name in names):
         return {name: value for name, value in attributes.items() if name != _DIMENSIONS}, names
@@ -222,7 +222,7 @@ def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> 
 
 
 def _netcdf_names(top: Config, attributes: Mapping[str, Json]) -> Json:
-    """Return the names of the dimensions that netCDF-C recorded. Returns None if it did not."""
+    """Return the dimension names that netCDF-C recorded. Returns None if it did not record any."""
     recorded = top.raw(_NETCDF, None) or attributes.get(_NETCDF.lower())
     if not isinstance(recorded, dict):
         return None
@@ -233,7 +233,7 @@ def _netcdf_names(top: Config, attributes: Mapping[str, Json]) -> Json:
 
 
 def _check(converted: Mapping[str, Json], chain: Chain, top: Config) -> None:
-    """Raise an error, with pointers into the document of Zarr v2, if the members do not fit together."""
+    """Raise an error, with pointers into the Zarr v2 document, if members contradict each other."""
 
     def locate(pointer: str) -> str:
         member, _, rest = pointer.removeprefix("/").partition("/")

@@ -1,10 +1,10 @@
-"""The filters and the compressor of a Zarr v2 array as a codec chain of Zarr v3.
+"""The filters and the compressor of a Zarr v2 array as a Zarr v3 codec chain.
 
 Rules (Zarr v2, Metadata and Filters)
-- Chunks in column-major order are transposed first. Filters are next, in their order; the compressor is last.
-- A codec has the name of numcodecs and the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
+- Chunks in column-major order are transposed first. The filters follow, in their order; the compressor is last.
+- A codec has its name in numcodecs, with the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
 - In Zarr v2, a filter interprets any bytes as elements of the type that it is configured for. In Zarr v3, the types
-  must match, and codecs of elements come before codecs of bytes. Other chains are refused.
+  must match, and codecs for elements come before codecs for bytes. Other chains are refused.
 - Byte order is not part of the configuration of a filter: the codec `bytes` after the last filter determines it.
 """
 
@@ -22,7 +22,7 @@ from zarrlite.extensions.config import Config, Context, Json, is_integer, show
 from zarrlite.formats.numpy_types import byte_order, parse_type
 from zarrlite.pipeline.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 
-# filter of an array of objects -> data type
+# filter that encodes an array of objects -> data type
 OBJECT_TYPES: Final = {
     "vlen-utf8": "string",
     "vlen-bytes": "bytes",
@@ -31,7 +31,7 @@ OBJECT_TYPES: Final = {
     "categorize": "string",
 }
 _BLOSC_SHUFFLES: Final = {0: "noshuffle", 1: "shuffle", 2: "bitshuffle"}
-# filter -> the members of its configuration for the types of decoded and of encoded elements
+# filter -> the members of its configuration that contain the types of decoded and of encoded elements
 _TYPED: Final = {
     "delta": ("dtype", "astype"),
     "fixedscaleoffset": ("dtype", "astype"),
@@ -46,7 +46,7 @@ _REFUSED: Final = {
 
 
 class Item(NamedTuple):
-    """A filter or a compressor in the form of the document."""
+    """A filter or a compressor, as written in the document."""
 
     name: str
     config: Config  # its members, including `id`
@@ -77,7 +77,7 @@ class Chain:
         self._serializer: str | None = None  # the name of the array -> bytes codec, once the chain has one
 
     def add_transpose(self, ndim: int) -> None:
-        """Add the codec for chunks in column-major order."""
+        """Add `transpose`, for chunks in column-major order."""
         self._append({"name": "transpose", "configuration": {"order": list(range(ndim))[::-1]}}, "/order")
 
     def add(self, item: Item) -> None:
@@ -95,7 +95,7 @@ class Chain:
         if isinstance(codec, BytesBytesCodec):
             self.finish()
         elif self._serializer is not None:
-            message = f"{name} must not come after {self._serializer}: in Zarr v3, codecs of elements come first"
+            message = f"{name} must not come after {self._serializer}: in Zarr v3, codecs for elements come first"
             raise config.error(message, "id", "conflict")
         elif isinstance(codec, ArrayArrayCodec):
             self._dtype = encoded
@@ -122,7 +122,7 @@ class Chain:
         """Return the size that an `elementsize` of 0 stands for."""
         if self._is_netcdf and self._dtype is not None:
             return self._dtype.itemsize
-        message = "must not be 0 unless netCDF-C wrote the array: netCDF-C shuffles elements then, numcodecs does not"
+        message = "must not be 0 unless netCDF-C wrote the array: with 0, netCDF-C shuffles, but numcodecs does not"
         raise config.error(message, "elementsize")
 
     def _match_types(self, item: Item) -> tuple[dict[str, Json], np.dtype[Any] | None]:
@@ -160,7 +160,7 @@ def _members(config: Config) -> dict[str, Json]:
 
 
 def _convert(name: str, members: dict[str, Json], config: Config, data_type: DataType) -> Json:
-    """Return a codec of Zarr v3 for one of numcodecs with these members."""
+    """Return the JSON of the Zarr v3 codec for a numcodecs codec whose configuration has these members."""
     convert = _CONVERTERS.get(name)
     if convert is not None:
         return convert(members, data_type)
@@ -178,7 +178,7 @@ def _gzip(members: dict[str, Json], data_type: DataType) -> Json:
 
 
 def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `blosc`, whose configuration has a name for the kind of shuffle, and the size of elements."""
+    """Return the codec `blosc`, with the kind of shuffle as a name instead of a number, and the size of elements."""
     typesize = data_type.itemsize or 1
     configuration = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0, **members}
     configuration.pop("nthreads", None)
@@ -190,7 +190,7 @@ def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
 
 
 def _lzma(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `numcodecs.lzma`. GDAL adds the distance of a delta filter, which xz files contain anyway."""
+    """Return the codec `numcodecs.lzma`, without the delta distance that GDAL adds: xz files contain it anyway."""
     is_xz = members.get("format", 1) == 1
     kept = {name: value for name, value in members.items() if name != "delta" or not is_xz}
     return {"name": "numcodecs.lzma", "configuration": kept}
@@ -200,7 +200,7 @@ def _variable(name: str) -> Callable[[dict[str, Json], DataType], Json]:
     return lambda members, data_type: {"name": name, "configuration": members}
 
 
-# codecs that differ in Zarr v3 in names or members; defaults are those of numcodecs, for writers that omit members
+# codecs whose names or members differ in Zarr v3; members that a writer omitted get the defaults of numcodecs
 _CONVERTERS: Final[dict[str, Callable[[dict[str, Json], DataType], Json]]] = {
     "zstd": _zstd,
     "gzip": _gzip,
@@ -212,7 +212,7 @@ _CONVERTERS: Final[dict[str, Callable[[dict[str, Json], DataType], Json]]] = {
 
 
 def _parse(document: Json, config: Config) -> Any:
-    """Return the codec; errors have pointers into the document of Zarr v2, which has no `configuration`."""
+    """Parse a codec. Errors have pointers into the Zarr v2 document, which has no `configuration`."""
     try:
         return registry.codecs.parse(document, "", Context(document=config.context.document))
     except MetadataError as error:
@@ -220,7 +220,7 @@ def _parse(document: Json, config: Config) -> Any:
 
 
 def relocated(error: MetadataError, locate: Callable[[str], str]) -> MetadataError:
-    """Return an error with other pointers: its own, and those of all its problems."""
+    """Return an error whose pointer, and those of all its problems, are replaced by `locate`."""
     problems = tuple(
         type(p)(p.message, pointer=locate(p.pointer), kind=p.kind, document=p.document) for p in error.problems
     )

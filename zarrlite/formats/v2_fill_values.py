@@ -1,13 +1,13 @@
-"""Fill values of Zarr v2, in the forms that its writers use.
+"""Fill values of Zarr v2, in all the forms that its writers use.
 
 Rules (Zarr v2, Fill value encoding)
-- null leaves elements undefined; they read as the default of the data type.
-- Zero and empty text stand for zero bytes in types that are not numbers: zarr-python 2 writes 0 for objects as well.
-- Numbers may be text, in decimal (n5-zarr), and the literals NaN and Infinity. Integers may have a zero fraction.
+- null leaves elements undefined; they read as the default fill value of the data type.
+- In types that are not numbers, 0 and the empty string mean zero bytes; zarr-python 2 writes 0 even for objects.
+- A number may be a decimal string (n5-zarr), or the literal NaN or Infinity. An integer may be written as `1.0`.
 - Complex numbers are pairs of numbers, or a single real number.
-- Byte strings, raw bytes and records are base64 of the stored bytes. A byte string that is not base64 is the text
-  itself (netCDF-C, GDAL).
-- A value that does not fit the data type is refused.
+- Byte strings, raw bytes and records are the stored bytes in base64. A byte string that is not valid base64 is taken
+  literally (netCDF-C, GDAL).
+- A value that is not valid for the data type is refused.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _integer(value: Json) -> Json:
 
 
 def _number(value: Json) -> Json:
-    """Return the JSON of a floating point number in Zarr v3."""
+    """Return the Zarr v3 JSON of a floating-point number."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -104,7 +104,7 @@ _NUMBERS: Final = {
 
 
 def _byte_string(value: Json) -> Json:
-    """Return a byte string as the integers of its bytes."""
+    """Convert a byte string to a list of integers, one for each byte."""
     if not isinstance(value, str):
         return value
     try:
@@ -114,4 +114,4 @@ def _byte_string(value: Json) -> Json:
     try:
         return list(value.encode("latin-1"))
     except UnicodeEncodeError:
-        raise refuse(f"must be base64 or text of single bytes, not {show(value)}") from None
+        raise refuse(f"must be base64 or Latin-1 text, not {show(value)}") from None

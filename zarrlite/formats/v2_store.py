@@ -1,12 +1,13 @@
-"""Hierarchies of Zarr v2 as read-only Zarr v3 stores.
+"""Read-only Zarr v3 stores for Zarr v2 hierarchies.
 
 Rules (Zarr v2, Groups)
 - The `zarr.json` of a node is generated from its `.zarray` or `.zgroup` and its `.zattrs`, which are not listed. All
   other keys, including those of chunks, are the same in both versions.
-- A node that has a `zarr.json` is read as Zarr v3, with a warning if it has documents of Zarr v2 as well.
-- A group needs no `.zgroup`: a directory is a group if it has a `.zattrs` or there is a node below it, and it is not
-  inside an array.
-- Documents are taken from `.zmetadata` if the view has it; nodes are then found without listing the store.
+- A node that has a `zarr.json` is read as Zarr v3, with a warning if it also has Zarr v2 documents.
+- A group needs no `.zgroup`: a directory that is not inside an array is a group if it contains a `.zattrs`, or if there
+  is a node below it.
+- If the view was created with a `.zmetadata`, documents are taken from it, and nodes are found without listing the
+  store.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from zarrlite.formats.v2 import (
 from zarrlite.names import DOCUMENT, REMOVAL, key_prefix
 from zarrlite.stores.base import Buffers, Listing, Request, Store, check_prefix
 
-_NODES: Final = (ARRAY, GROUP, ATTRIBUTES)  # a directory with one of them is a node
+_NODES: Final = (ARRAY, GROUP, ATTRIBUTES)  # a directory that contains one of them is a node
 _ANY: Final = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte too many, to detect longer documents
 
 
 def find_v2(store: Store, path: str, *, use_consolidated: bool | None = None, search: bool = True) -> V2Store | None:
-    """Return a view of a hierarchy of Zarr v2 in which a path may be a node. Returns None for other stores.
+    """Return a view of the Zarr v2 hierarchy that may contain a node at a path. Returns None for other stores.
 
-    `search` also looks for a group without a document, by listing the directory.
+    With `search`, groups without a document are found by listing the directory.
     """
     tops = dict.fromkeys((path, ""))
     for top in tops:
@@ -53,7 +54,7 @@ def find_v2(store: Store, path: str, *, use_consolidated: bool | None = None, se
 
 
 def _has_members(store: Store, prefix: str) -> bool:
-    """Whether a directory without documents directly contains nodes of Zarr v2, and is not left by a removed group."""
+    """Whether a directory without documents directly contains Zarr v2 nodes. False for a partly removed group."""
     try:
         keys, below = store.list_dir(prefix)
     except StoreError:
@@ -64,7 +65,7 @@ def _has_members(store: Store, prefix: str) -> bool:
 
 
 def _view(store: Store, path: str, use_consolidated: bool | None) -> V2Store | None:
-    """Return a view of the hierarchy at a path. Returns None if there is no document of Zarr v2."""
+    """Return a view of the hierarchy at a path. Returns None if there is no Zarr v2 document."""
     prefix = key_prefix(path)
     array, consolidated, *others = (store.size(prefix + name) for name in (ARRAY, CONSOLIDATED, GROUP, ATTRIBUTES))
     if array is None and consolidated is None and others == [None, None]:
@@ -76,16 +77,16 @@ def _view(store: Store, path: str, use_consolidated: bool | None) -> V2Store | N
 
 
 class V2Store(ForeignStore):
-    """A hierarchy of Zarr v2 as a read-only Zarr v3 store, whose documents are generated from those of Zarr v2.
+    """A Zarr v2 hierarchy as a read-only Zarr v3 store, whose documents are generated from the Zarr v2 documents.
 
     Parameters
     ----------
     store
-        The store that holds the hierarchy.
+        The store that contains the hierarchy.
     consolidated
-        The content of a `.zmetadata`, from which documents are taken; None to read each of them separately.
+        The content of a `.zmetadata`, from which documents are taken; None to read each document separately.
     path
-        The path of the group that has the `.zmetadata`.
+        The path of the group that contains the `.zmetadata`.
     """
 
     format = "Zarr v2"
@@ -113,7 +114,7 @@ class V2Store(ForeignStore):
                 self._names.setdefault(path, set()).add(below)
 
     def _is_copied(self, path: str) -> bool:
-        """Whether the documents at a path are taken from `.zmetadata`, if there are any."""
+        """Whether the documents of a path, if any, are taken from `.zmetadata`."""
         return self._copies is not None and key_prefix(path).startswith(self._prefix)
 
     # documents
@@ -138,7 +139,7 @@ class V2Store(ForeignStore):
         return None if converted is None else dump_json(converted, allow_nan=True)
 
     def convert(self, path: str) -> dict[str, Json] | None:
-        """Return the document of a node, converted from those of Zarr v2 alone. Returns None if the node has none."""
+        """Return the document of a node, converted from Zarr v2 documents only. Returns None if there is no node."""
         keys = [key_prefix(path) + name for name in (ARRAY, GROUP, ATTRIBUTES)]
         found = self.store.get_partial_values([(key, _ANY) for key in keys])
         return self._convert(path, *map(_load, found, keys))
@@ -146,7 +147,7 @@ class V2Store(ForeignStore):
     def _convert(
         self, path: str, array: Config | None, group: Config | None, attributes: Config | None
     ) -> dict[str, Json] | None:
-        """Return the document of a node, given those of Zarr v2. Returns None if there is no node."""
+        """Return the document of a node, given its Zarr v2 documents. Returns None if there is no node."""
         values = {} if attributes is None else attributes.data
         if array is not None:
             return convert_array(array, values)
@@ -243,17 +244,17 @@ class V2Store(ForeignStore):
         return self.store.size(key) is not None
 
     def _array_keys(self, prefix: str, inside: bool) -> set[str]:
-        """Return the keys of an array under a prefix, which is the array's own or inside it."""
+        """Return the keys of an array under a prefix: that of the array itself, or one inside the array."""
         keys = {key for key in self.store.list_prefix(prefix) if key.rpartition("/")[2] not in DOCUMENTS}
         return keys if inside else {*keys, prefix + DOCUMENT}
 
 
 def warn_both(store: Store, path: str) -> None:
-    """Warn about a node that has documents of both versions."""
+    """Warn about a node that has documents of both Zarr v2 and Zarr v3."""
     message = f"{key_prefix(path)}{DOCUMENT} in {store!r} is read; the documents of Zarr v2 next to it are ignored"
     warnings.warn(MetadataWarning(message), stacklevel=2)
 
 
 def _load(data: Buffer | None, key: str) -> Config | None:
-    """Parse a document of Zarr v2. Returns None if it is missing."""
+    """Parse a Zarr v2 document. Returns None if it is missing."""
     return None if data is None else Config(load_json(data, key, nan_anywhere=True), "", Context(document=key))

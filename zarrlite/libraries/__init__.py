@@ -1,1 +1,1 @@
-"""The compiled libraries for zstd and CRC32C: a module for each chooses among those that are installed."""
+"""The compiled libraries for zstd and CRC32C: one module for each chooses among the installed packages."""

@@ -1,9 +1,9 @@
 """CRC32C, computed by google-crc32c or by the package crc32c.
 
 Rules
-- google-crc32c is used where it is installed with its compiled code, then crc32c, then google-crc32c in pure Python,
-  which is about a thousand times slower.
-- All of them compute the same checksum of any buffer.
+- The first choice is google-crc32c with its compiled code, the second is crc32c, and the last is google-crc32c in pure
+  Python, which is about a thousand times slower.
+- All of them compute the same checksum for any buffer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _import_google() -> Any:
     """Import google-crc32c. Returns None if it is not installed."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # it warns that its compiled code is missing
+            warnings.simplefilter("ignore", RuntimeWarning)  # about missing compiled code
             import google_crc32c
     except ImportError:
         return None

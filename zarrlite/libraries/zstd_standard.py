@@ -72,7 +72,7 @@ class Decompressor:
         return position == len(memory)
 
     def decompress_many(self, values: Sequence[Buffer], memory: memoryview, size: int) -> None:
-        """Decode frames of `size` bytes each into consecutive slots."""
+        """Decode frames, each with `size` decoded bytes, into consecutive slots."""
         for i, value in enumerate(values):
             decoded = self.decompress(value, size)
             if decoded is None or len(decoded) != size:

@@ -59,7 +59,7 @@ class Decompressor:
         return True
 
     def decompress_many(self, values: Sequence[Buffer], memory: memoryview, size: int) -> None:
-        """Decode frames of `size` bytes each into consecutive slots, in one call, which releases the GIL only once."""
+        """Decode frames, each with `size` decoded bytes, into consecutive slots. The GIL is released only once."""
         sizes = struct.pack("=Q", size) * len(values)
         decoded: Any = self._decompressor.multi_decompress_to_buffer(list(values), sizes, threads=1)
         for i, value in enumerate(decoded):

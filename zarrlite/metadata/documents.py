@@ -43,7 +43,7 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 
 Options = Mapping[str, Mapping[str, Any]]
-MAX_PIPELINES: Final = 1024  # bound codec chains, one for each chunk shape; the cache is cleared at this size
+MAX_PIPELINES: Final = 1024  # cached codec chains, one for each chunk shape; the cache is cleared at this size
 ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the chunk key encoder, and the codec chain
 
 
@@ -65,7 +65,7 @@ class ArrayMetadata(Members):
         dimension_names: tuple[str | None, ...] | None = None,
         extra: Mapping[str, Json] | None = None,
     ) -> None:
-        """Create metadata from parsed members; call `check` to verify that they fit together.
+        """Create metadata from parsed members; call `check` to verify that they are consistent.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class ArrayMetadata(Members):
         return shape
 
     def _written_codecs(self) -> tuple[Codec | Ignored, ...]:
-        """Return the codecs, which leave room for any header that the first storage transformer stores separately."""
+        """Return codecs that leave room for a header, if the first storage transformer stores one separately."""
         leading = leading_bytes_after(self.in_store) if self.storage_transformers else 0
         if not leading or any(isinstance(c, BytesBytesCodec) and not _starts_with_value(c) for c in self.codecs):
             return self.codecs
@@ -470,7 +470,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
         top.context.tolerate("is required and missing", config.at("must_understand"), "missing")
     documents = config.object("metadata")
     config.finish()
-    sound: set[str] = set()  # names without faults; most names of a path also occur in other paths
+    sound: set[str] = set()  # names without faults; most names in a path also occur in other paths
     for path in documents.data:
         documents.object(path)
         # core spec, Concepts and terminology: "a non-root path cannot end with /"
@@ -552,8 +552,8 @@ def serialize(metadata: Metadata, key: str = "zarr.json") -> bytes:
 def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
     """Serialise a metadata document; consolidated metadata comes last and is not indented, as it can be large.
 
-    Raises MetadataError if the document is larger or more deeply nested than zarrlite reads, because it could not be
-    opened again. NaN in attributes is written, because callers check new attributes.
+    Raises MetadataError if the document is too large or too deeply nested to be read back. NaN in attributes is
+    written, because callers check new attributes.
     """
     copies = content.get("consolidated_metadata")
     if copies is None:
@@ -562,5 +562,5 @@ def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
         rest = {name: value for name, value in content.items() if name != "consolidated_metadata"}
         head, tail = dump_json(rest, allow_nan=True), dump_json(copies, indent=None, allow_nan=True)
         data = b'%b,\n  "consolidated_metadata": %b\n}' % (head.removesuffix(b"\n}"), tail)
-    load_json(data, key)  # refuses NaN outside of attributes as well
+    load_json(data, key)  # also refuses NaN outside of attributes
     return data

@@ -1,4 +1,4 @@
-"""The common base of array and group metadata.
+"""The base class of array and group metadata.
 
 Rules
 - Metadata is immutable: methods that change it return new metadata.
@@ -25,7 +25,7 @@ class Members:
         return {"zarr_format": 3, "node_type": self.node_type}
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the document, as `to_json` does, under zarr-python's name."""
+        """Return the document, like `to_json`; zarr-python uses this name."""
         return self.to_json()
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:

@@ -7,7 +7,8 @@ Rules
 - Each repair assumes the value that is almost always intended: the zero of the data type, little-endian byte order,
   the default codecs, the permutation that an order "C" or "F" meant, or a chunk length of 1 along an axis without
   elements. All other faults remain errors.
-- The pointers in runtime options refer to the stored document, so pointers after an inserted codec are shifted.
+- The pointers in runtime options refer to the stored document, so pointers to positions after an inserted codec are
+  shifted.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _fill_value(document: Mapping[str, Json], is_missing: bool) -> Repair | None
 
 
 def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
-    """Whether a list has the codecs of the array or of a shard; other codecs may use the same name differently."""
+    """Whether a member contains the codecs of the array or of a shard. Elsewhere, its name may mean something else."""
     if len(names) == 1:
         return True
     return bool(_name(_get(document, names[:-2])) == "sharding_indexed")

@@ -1,4 +1,4 @@
-"""Validation of metadata documents: all faults of a document are reported at once."""
+"""Validation of metadata documents: all faults in a document are reported together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zarrlite.metadata.documents import Metadata, parse_content, parse_node
 def validate(
     data: str | bytes | bytearray | memoryview | Mapping[str, Json], *, strict: bool = True
 ) -> list[MetadataError]:
-    """Return all faults of a document and of the documents in its `consolidated_metadata`.
+    """Return all faults in a document and in the documents in its `consolidated_metadata`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def validate(
 
 
 def _parse(content: Mapping[str, Json], strict: bool) -> tuple[Metadata, list[MetadataError]]:
-    """Return the metadata and, in strict mode, the faults that `open` tolerates as they cannot mislead."""
+    """Return the metadata and, in strict mode, the faults that `open` tolerates because they cannot mislead."""
     if not strict:
         return parse_node(content, strict=False), []
     context = Context()

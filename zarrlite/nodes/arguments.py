@@ -2,7 +2,8 @@
 
 Rules
 - Each type lists everything that an argument accepts, and can be resolved at run time (`typing.get_type_hints`).
-- An unknown keyword raises an ArgumentError that suggests the closest known keyword; signatures remain visible.
+- An unknown keyword raises an ArgumentError that suggests the closest known keyword. `help` and type checkers still
+  show the signatures of the decorated functions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ForeignExtension(Protocol):
 
 
 class ShardsConfig(TypedDict):
-    """The shape of the shards, with the location of their index."""
+    """The shape of the shards and the location of their index."""
 
     shape: Length | Sequence[Length]
     index_location: NotRequired[Literal["start", "end"]]
@@ -148,13 +149,13 @@ def check_keywords(function: str, keywords: Iterable[str], known: Collection[str
 
 
 def check_format(zarr_format: int | None) -> None:
-    """Refuse zarr-python's `zarr_format=2`."""
+    """Refuse every value of zarr-python's `zarr_format` other than 3 and None."""
     if zarr_format not in (None, 3):
         raise ArgumentError(f"zarr_format must be 3, not {zarr_format!r}: zarrlite reads and writes Zarr version 3")
 
 
 def check_runtime(order: str | None, storage_options: object = None) -> None:
-    """Refuse values of zarr-python's `order` and `storage_options` that would be ignored."""
+    """Refuse an invalid `order`, and any `storage_options`, which would be ignored."""
     if storage_options is not None:
         raise ArgumentError("storage_options must be None: a group already has its store")
     if order not in (None, "C", "F"):

@@ -2,11 +2,12 @@
 
 Rules
 - A chunk that is written as a whole is replaced atomically; a chunk that is written in part is changed under the lock
-  of its key. A write to several chunks is not atomic as a whole: readers may see some chunks before and others after
-  the write.
+  of its key. A write to several chunks is not atomic as a whole: readers may see new values in some chunks while others
+  still have their old values.
 - A resize changes the shape before it removes chunks. If it is interrupted, no chunk inside the stored shape is lost,
-  but chunks outside the new shape may remain, which readers never see. Until all chunks outside the shape are removed,
-  the key `__zarrlite.resize` exists; the next change to the shape removes them first, so that they never reappear.
+  but chunks outside the new shape, which readers never see, may remain in the store. The key `__zarrlite.resize` exists
+  until all of these chunks have been removed; the next change to the shape removes them first, so that they never
+  reappear.
 - The stored shape determines which chunks are outside the array; it is read under the lock of the document.
 """
 
@@ -68,7 +69,7 @@ class Array(Node, AsyncAccess):
     Attributes
     ----------
     metadata : ArrayMetadata
-        The parsed metadata document, as of when the array was opened or last changed through this object.
+        The parsed metadata document, as it was when the array was opened or last changed through this object.
     options : ArrayOptions
         The runtime options; they are not stored.
 
@@ -167,7 +168,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy dtype of the elements that reading returns, in the byte order of this machine.
+        """The numpy dtype of the elements that a read returns, in the byte order of this machine.
 
         Examples
         --------
@@ -193,7 +194,7 @@ class Array(Node, AsyncAccess):
     def nbytes(self) -> int:
         """The number of bytes that all decoded elements occupy in memory.
 
-        An element of variable length counts as the size of its reference in a numpy array.
+        For elements of variable length, only the references stored in the numpy array are counted.
 
         Examples
         --------
@@ -211,7 +212,7 @@ class Array(Node, AsyncAccess):
     def chunks(self) -> Shape:
         """The shape of a chunk, or of an inner chunk if the array has shards.
 
-        If chunks differ in shape, this is the largest length along each dimension; `write_chunk_sizes` has all lengths.
+        If chunks differ in shape, this is the largest length along each dimension; `write_chunk_sizes` lists them all.
 
         Examples
         --------
@@ -235,12 +236,12 @@ class Array(Node, AsyncAccess):
         """
         if self._inner_chunk_shape:
             return self._grid_chunk_shape
-        folded = self.metadata.folded().chunk_grid.largest_chunk(self.ndim)  # shards of a storage transformer
+        folded = self.metadata.folded().chunk_grid.largest_chunk(self.ndim)  # a storage transformer may define shards
         return folded if folded != self._grid_chunk_shape else None
 
     @property
     def write_chunk_sizes(self) -> tuple[Shape, ...]:
-        """The lengths of all chunks, or of all shards, along each dimension, without the parts outside the array.
+        """The lengths of all chunks, or of all shards, along each dimension, excluding the parts outside the array.
 
         Raises
         ------
@@ -286,7 +287,7 @@ class Array(Node, AsyncAccess):
         return tuple(tuple(min(c, n - i) for i in range(0, n, c)) for n, c in zip(self.shape, inner, strict=True))
 
     def _chunk_bounds(self, dim: int) -> Callable[[int], tuple[int, int]]:
-        """Return a function that maps the number of a chunk along a dimension to the chunk's start and stop."""
+        """Return a function that maps the index of a chunk along a dimension to the chunk's start and stop."""
         grid = self.metadata.chunk_grid
 
         def bounds(number: int) -> tuple[int, int]:
@@ -375,7 +376,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def nchunks_initialized(self) -> int:
-        """The number of stored chunks, found by listing the store. Every inner chunk of a stored shard counts.
+        """The number of stored chunks, found by listing the store. All inner chunks of a stored shard are counted.
 
         Examples
         --------
@@ -462,7 +463,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def order(self) -> Literal["C", "F"]:
-        """The memory order of the arrays that reading returns.
+        """The memory order of the numpy arrays that reads return.
 
         Examples
         --------
@@ -530,7 +531,7 @@ class Array(Node, AsyncAccess):
         Parameters
         ----------
         chunks : int, tuple or str, optional
-            The lengths of other blocks, in any form that dask accepts.
+            Block lengths to use instead, in any form that dask accepts.
 
         Returns
         -------
@@ -601,7 +602,7 @@ class Array(Node, AsyncAccess):
     def vindex(self) -> Indexer:
         """Point indexing: index arrays are broadcast together, and each position in them selects one point.
 
-        Accepts integers, slices and integer arrays, or a boolean array of the array's shape.
+        Accepts integers, slices and integer arrays, or a boolean array with the same shape as the array.
 
         Examples
         --------
@@ -614,7 +615,7 @@ class Array(Node, AsyncAccess):
 
     @property
     def blocks(self) -> Indexer:
-        """Indexing by chunks: integers and slices count the chunks of the grid.
+        """Indexing by chunks: integers and slices select chunks of the grid instead of elements.
 
         With the codec `sharding_indexed`, the chunks of the grid are the shards. A dimension indexed by an integer is
         kept in the result.
@@ -640,7 +641,7 @@ class Array(Node, AsyncAccess):
         selection : index, optional
             The elements to read.
         out : numpy.ndarray, optional
-            An array with the shape of the result, which receives the elements.
+            The array that receives the elements; it must have the shape of the result.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -690,7 +691,7 @@ class Array(Node, AsyncAccess):
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array with the shape of the result, which receives the elements.
+            The array that receives the elements; it must have the shape of the result.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -741,7 +742,7 @@ class Array(Node, AsyncAccess):
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array with the shape of the result, which receives the elements.
+            The array that receives the elements; it must have the shape of the result.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -784,14 +785,14 @@ class Array(Node, AsyncAccess):
     def get_mask_selection(
         self, mask: Any, *, out: NDArray | None = None, fields: str | list[str] | None = None
     ) -> Any:
-        """Read the elements selected by a boolean array of the array's shape, as in `a.vindex[...]`.
+        """Read the elements selected by a boolean array with the same shape as the array, as in `a.vindex[...]`.
 
         Parameters
         ----------
         mask : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array with the shape of the result, which receives the elements.
+            The array that receives the elements; it must have the shape of the result.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -810,7 +811,7 @@ class Array(Node, AsyncAccess):
         return _into(out, self.vindex[_with_fields(mask, fields)])
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: str | list[str] | None = None) -> None:
-        """Write the elements selected by a boolean array of the array's shape, as in `a.vindex[...]`.
+        """Write the elements selected by a boolean array with the same shape as the array, as in `a.vindex[...]`.
 
         Parameters
         ----------
@@ -841,7 +842,7 @@ class Array(Node, AsyncAccess):
         selection : index
             The elements to read.
         out : numpy.ndarray, optional
-            An array with the shape of the result, which receives the elements.
+            The array that receives the elements; it must have the shape of the result.
         fields : str or list of str, optional
             Fields of a structured data type; all fields if omitted.
 
@@ -929,7 +930,7 @@ class Array(Node, AsyncAccess):
         """
         new = normalize_shape(new_shape)
         if len(new) != self.ndim:
-            raise ArgumentError(f"the array has {self.ndim} dimensions; {len(new)} lengths were given")
+            raise ArgumentError(f"the number of lengths in a new shape must be {self.ndim}, not {len(new)}")
         old = self._reshape(lambda stored: new)
         if _is_smaller(new, old):
             self._complete_resize()
@@ -942,7 +943,7 @@ class Array(Node, AsyncAccess):
                 self._trim(parse_node(stored, strict=False))
 
     def _reshape(self, change: Callable[[Shape], Shape]) -> Shape:
-        """Change the stored shape, which another object may already have changed. Returns the old stored shape."""
+        """Change the stored shape, which another writer may already have changed. Returns the old stored shape."""
         old = self.shape
 
         def reshaped(stored: ArrayMetadata) -> ArrayMetadata:
@@ -959,7 +960,7 @@ class Array(Node, AsyncAccess):
         return old
 
     def _trim(self, stored: Any) -> None:
-        """Remove chunks outside the stored shape that an unfinished resize left. The caller holds the document's lock.
+        """Remove chunks outside the stored shape that an unfinished resize left. Requires the lock of the document.
 
         The value at `RESIZING` is the shape before that resize: only dimensions that became shorter can have chunks
         outside the stored shape.
@@ -968,7 +969,7 @@ class Array(Node, AsyncAccess):
         if mark is None:
             return
         old = Config(load_json(mark, RESIZING), "", Context(document=RESIZING)).integers("shape")
-        if len(old) != len(stored.shape):  # the mark of another array at this path
+        if len(old) != len(stored.shape):  # the mark was left by another array at this path
             old = (MAX_LENGTH,) * len(stored.shape)
         metadata = self.metadata.with_shape_of(stored)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
@@ -980,8 +981,8 @@ class Array(Node, AsyncAccess):
         """Append data along one dimension.
 
         The array is resized first, atomically, based on the shape stored at that moment, so that concurrent appends get
-        different regions. Then the new region is written, chunk by chunk. A chunk that is not written yet, or that is
-        never written because of an interruption, reads as the fill value.
+        different regions. Then the new region is written, chunk by chunk. A chunk that has not been written yet, or
+        is never written because of an interruption, reads as the fill value.
 
         Parameters
         ----------
@@ -998,7 +999,8 @@ class Array(Node, AsyncAccess):
         Raises
         ------
         ArgumentError
-            If the shape or the values of the data do not fit the array. Nothing is changed.
+            If the data cannot be cast to the data type of the array, or its shape does not match that of the array.
+            Nothing is changed.
         SelectionError
             If the array has no dimension `axis`.
         ReadOnlyError
@@ -1032,7 +1034,7 @@ class Array(Node, AsyncAccess):
 
 
 def chunks_with(options: ArrayOptions) -> type[Chunks]:
-    """Return the kind of `Chunks` for arrays with a chunk cache, with progress reports, or with both."""
+    """Return the subclass of `Chunks` for arrays with a chunk cache, with progress reports, or with both."""
     from zarrlite.chunks.cached_chunks import CachedChunks  # imported here: keeps `import zarrlite` light
     from zarrlite.chunks.progress import ReportedCachedChunks, ReportedChunks
 
@@ -1052,7 +1054,7 @@ def _into(out: NDArray | None, result: Any) -> Any:
 
 
 def _with_fields(selection: Any, fields: str | list[str] | None) -> Any:
-    """Return an index of fields and elements in the form that `split_fields` accepts."""
+    """Combine the names of fields with an index of elements, in the form that `split_fields` accepts."""
     if fields is None:
         return selection
     return (fields, *selection) if isinstance(selection, tuple) else (fields, selection)

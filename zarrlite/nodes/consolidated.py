@@ -1,15 +1,15 @@
-"""Consolidated metadata above a node that changes: it is removed before the change, and restored and updated after it.
+"""Consolidated metadata above a node that changes: removed before the change, then updated and restored.
 
 Rules
-- Consolidated metadata is removed and restored, and the node is changed, under the locks of the documents that have
-  consolidated metadata. A concurrent consolidation waits for these locks.
+- Consolidated metadata is removed and restored, and the node is changed, while the documents that contain consolidated
+  metadata are locked. A concurrent consolidation waits for these locks.
 - Locks are acquired from the root down; a node's own document is locked last.
 - If a writer is killed, consolidated metadata may be missing afterwards, but it is never stale.
-- No lock excludes writers on other machines: in a store that other machines may write to (`Limits.shared`),
-  consolidated metadata is removed and not restored.
+- Locks do not exclude writers on other machines. Therefore, in a store that other machines may write to
+  (`Limits.shared`), consolidated metadata is removed but not restored.
 - A document larger than `MAX_REFRESHED_BYTES` loses its consolidated metadata, because writing it twice for each change
-  would cost more than it is worth. A document that would be too large or too deeply nested to be read back loses
-  it, too.
+  would cost more than it is worth. A document that would be too large or too deeply nested to be read back also
+  loses it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from zarrlite.stores import Store
 from zarrlite.stores.base import place_of
 from zarrlite.tuning import MAX_REFRESHED_BYTES
 
-DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
+DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte above the limit, to detect long documents
 
 
 def ancestors(path: str) -> Iterator[str]:
@@ -90,7 +90,7 @@ class CopiesAbove:
     def put_back(self, changed: Iterable[str], *, replaced: bool = False) -> None:
         """Restore the consolidated metadata, with the current documents of the changed nodes.
 
-        With `replaced`, the copies of the old documents of the node and of everything below it are dropped first.
+        If `replaced` is true, all copies of the documents of the node and of the nodes below it are dropped first.
         """
         if not self._taken or self._store.limits.shared:
             return
@@ -115,7 +115,7 @@ class CopiesAbove:
 
 
 def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
-    """Parse a document. Returns None if it is absent or not JSON: `consolidate_metadata` does not copy it either."""
+    """Parse a document. Returns None if it is missing or not JSON; `consolidate_metadata` omits it, too."""
     try:
         return None if data is None else load_json(data, key)
     except MetadataError:

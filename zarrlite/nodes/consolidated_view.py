@@ -1,4 +1,4 @@
-"""A view of the consolidated metadata of a group or of any group below it.
+"""Views of the consolidated metadata of a group and of the groups below it.
 
 Rules
 - Creating a view costs the same for every group: all views share the documents of the top group and the names of each

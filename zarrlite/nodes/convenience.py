@@ -105,7 +105,7 @@ def array(
     Parameters
     ----------
     data : array_like or Array
-        The elements. The chunks and codecs of an Array are kept, unless keywords change them.
+        The elements. If this is an Array, its chunks and codecs are kept, unless keywords change them.
     store : Store, path, URI, mapping or None, optional
         The location of the hierarchy, as for `open`; by default a new store in memory.
     path : str or None, optional
@@ -160,8 +160,8 @@ def from_array(
     store : Store, path, URI, mapping or None
         The location of the hierarchy, as for `open`.
     data : array_like or Array
-        The elements. The chunks and codecs of an Array are kept, unless keywords change them; a keyword with the value
-        "keep" changes nothing.
+        The elements. If this is an Array, its chunks and codecs are kept, unless keywords change them; a keyword with
+        the value "keep" changes nothing.
     name : str or None, optional
         Path of the new array in the store; the root if omitted.
     **keywords
@@ -184,7 +184,7 @@ def from_array(
     return array(data, store=store, path=name, **changed)
 
 
-def full(  # type: ignore[misc]  # the same name as a keyword
+def full(  # type: ignore[misc]  # a parameter shares its name with a keyword
     shape: ShapeLike, fill_value: Any, **keywords: Unpack[CreationKeywords]
 ) -> Array:
     """Create an array with a fill value.
@@ -261,7 +261,7 @@ def ones(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
 
 
 def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
-    """Create an array whose initial elements do not matter; they have the fill value.
+    """Create an array whose initial values do not matter; all elements have the fill value.
 
     Parameters
     ----------
@@ -287,21 +287,21 @@ def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
 def _create(
     function: str, keywords: Mapping[str, Any], fixed: Mapping[str, Any], default: Mapping[str, Any] | None = None
 ) -> Array:
-    """Create an array for a function, whose own keywords take precedence over those of the caller."""
+    """Create an array on behalf of a function. Its `fixed` keywords override the caller's, which override `default`."""
     check_keywords(function, keywords, CreationKeywords.__optional_keys__)
     merged: dict[str, Any] = {**(default or {}), **keywords, **fixed}
     return create(**merged)
 
 
 def _like(data: Any) -> dict[str, Any]:
-    """Return the keywords of `create` for an array like another one, or like other data with a shape."""
+    """Return the keywords with which `create` makes an array like another one, or like other array-like data."""
     if isinstance(data, Array):
         return {**_kept(data), "shape": data.shape, "dtype": data.metadata.data_type}
     values = data if hasattr(data, "shape") else np.asarray(data)
     return {"shape": values.shape, "dtype": values.dtype}
 
 
-def full_like(  # type: ignore[misc]  # the same name as a keyword
+def full_like(  # type: ignore[misc]  # a parameter shares its name with a keyword
     a: npt.ArrayLike | Array, fill_value: Any = None, **keywords: Unpack[CreationKeywords]
 ) -> Array:
     """Create an array like another one, with a fill value.
@@ -379,7 +379,7 @@ def ones_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) ->
 
 
 def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -> Array:
-    """Create an array like another one; its initial elements do not matter.
+    """Create an array like another one; its initial values do not matter.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def empty_like(a: npt.ArrayLike | Array, **keywords: Unpack[CreationKeywords]) -
     return _create("empty_like", keywords, {}, _like(a))
 
 
-def open_like(  # type: ignore[misc]  # the same name as a keyword
+def open_like(  # type: ignore[misc]  # a parameter shares its name with a keyword
     a: npt.ArrayLike | Array, path: str | None = None, **keywords: Unpack[CreationKeywords]
 ) -> Array:
     """Open an array, or create it like another one if it does not exist.
@@ -721,12 +721,12 @@ def copy_all(
     if_exists : {"raise", "replace", "skip"}, optional
         What to do with members that already exist.
     dry_run : bool, optional
-        Whether only to count, without copying anything.
+        Whether to only count, without copying anything.
 
     Returns
     -------
     tuple of int
-        The numbers of members copied, of members skipped, and of bytes copied.
+        The number of members copied, the number of members skipped, and the number of bytes copied.
 
     Raises
     ------
@@ -775,12 +775,12 @@ def copy_store(
     if_exists : {"raise", "replace", "skip"}, optional
         What to do with keys that already exist.
     dry_run : bool, optional
-        Whether only to count, without copying anything.
+        Whether to only count, without copying anything.
 
     Returns
     -------
     tuple of int
-        The numbers of values copied, of values skipped, and of bytes copied.
+        The number of values copied, the number of values skipped, and the number of bytes copied.
 
     Raises
     ------

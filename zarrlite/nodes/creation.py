@@ -1,7 +1,7 @@
 """Creation of arrays: from the arguments of `create_array` to metadata and an array in a store.
 
 Rules
-- The arguments are zarr-python's; the defaults suit arrays that are read in parts.
+- The arguments are those of zarr-python; the defaults suit arrays that are read one part at a time.
 - All arguments are checked, and data is cast, before anything is stored or removed.
 """
 
@@ -53,9 +53,9 @@ from zarrlite.stores import Store
 CHUNK_BYTES = 2**20  # decoded bytes; upper limit for chunks whose shape is chosen automatically
 VARIABLE_ITEMSIZE = 64  # bytes; the assumed size of variable-length elements when a chunk shape is chosen
 CHUNKS_PER_SHARD = 8  # chunks along each dimension; upper limit for shards whose shape is chosen automatically
-DEFAULT = None  # as a fill value: use the default of the data type
+DEFAULT = None  # passed as a fill value, it selects the default of the data type
 
-# keyword of create_array -> class of the codecs that it accepts, and their kind
+# keyword of create_array -> the class of codecs that it accepts, and the name of their kind
 _CODEC_KINDS: dict[str, tuple[type[Codec], str]] = {
     "filters": (ArrayArrayCodec, "array -> array"),
     "serializer": (ArrayBytesCodec, "array -> bytes"),
@@ -123,7 +123,7 @@ def array_metadata(
 def _checked(metadata: ArrayMetadata, options: Options | None) -> ArrayMetadata:
     """Return the metadata with its runtime options, after the checks that a reader of the document would make.
 
-    Runtime options are set on the extension objects, or passed by JSON pointer in `options`.
+    Runtime options are set on the extension objects, or passed in `options`, keyed by JSON pointer.
     """
     document = metadata.to_json()
     try:
@@ -157,7 +157,7 @@ def _chunk_shape(chunks: Any, shape: Shape, data_type: DataType, shards: Any) ->
     if chunks is not None and chunks is not True and not _is_auto(chunks):
         if len(shape) == 1 and is_number(chunks):
             chunks = [chunks]
-        if 0 in shape and not is_number(chunks) and len(chunks) == len(shape):  # as in chunks=data.shape
+        if 0 in shape and not is_number(chunks) and len(chunks) == len(shape):  # for example, chunks=data.shape
             chunks = [c or 1 if n == 0 else c for c, n in zip(chunks, shape, strict=True)]
         return _lengths("chunks", chunks, len(shape))
     if shards is not None and not _is_auto(shards):
@@ -207,7 +207,7 @@ def _lengths(argument: str, value: Any, ndim: int) -> Shape:
 
 
 def _key_encoding(value: Any) -> Any:
-    if isinstance(value, (tuple, list)) and len(value) == 2:  # zarr-python's older form: ("v2", ".")
+    if isinstance(value, (tuple, list)) and len(value) == 2:  # the older form in zarr-python: ("v2", ".")
         value = {"name": value[0], "separator": value[1]}
     if isinstance(value, dict) and "separator" in value:  # zarr-python's own spelling
         value = {"name": value.get("name"), "configuration": {k: v for k, v in value.items() if k != "name"}}

@@ -1,8 +1,9 @@
-"""Reads and writes that run while the caller continues.
+"""Reads and writes that run in other threads while the caller continues.
 
 Rules
-- The number that run at once, for all arrays and callers together, is at most the store's `Limits.concurrency`, or the
-  number of cores if requests to the store do not wait. Further calls wait in the order in which they were submitted.
+- At most `Limits.concurrency` of them run at once for a store, regardless of which arrays and callers they belong to.
+  If requests to the store do not wait, the limit is the number of cores. Further calls wait in the order in which they
+  were submitted.
 - There is no event loop: results are futures from the standard library.
 """
 

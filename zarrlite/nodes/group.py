@@ -84,7 +84,7 @@ class Group(Node):
     Attributes
     ----------
     metadata : GroupMetadata
-        The parsed metadata document, as of when the group was opened or last changed through this object.
+        The parsed metadata document, as it was when the group was opened or last changed through this object.
     options : ArrayOptions
         Runtime options for the arrays that are opened and created through this group.
 
@@ -168,7 +168,7 @@ class Group(Node):
         return self._use_consolidated and self.read_only and self.metadata.consolidated is not None
 
     def _consolidated(self, path: str) -> Metadata | None:
-        """Return the metadata of a node below, taken from this group's document. Returns None if there is no such node.
+        """Return the metadata of a node below this group, from the group's document. Returns None if there is no node.
 
         If the node is a group, its metadata includes the consolidated metadata of the nodes below it.
         """
@@ -462,8 +462,8 @@ class Group(Node):
         Parameters
         ----------
         max_depth : int or None, optional
-            How many levels of groups to enter: 0 yields the members of this group, 1 also their members, and None all
-            nodes.
+            How many levels of groups to enter: 0 yields only the members of this group, 1 adds their members, and None
+            yields all nodes.
 
         Yields
         ------
@@ -578,7 +578,7 @@ class Group(Node):
         return group_info(self, [self._kind_of(name) for name in self])
 
     def info_complete(self) -> Info:
-        """Return the summary together with the number of all nodes below, found by listing the store.
+        """Return the summary together with the total number of nodes below, found by listing the store.
 
         Returns
         -------
@@ -744,7 +744,7 @@ class Group(Node):
         shards : int, sequence of int or of lists, "auto" or None, optional
             The shape of a shard; None for an array without shards.
         filters, serializer, compressors : codec, name, JSON, list of them, "auto" or None, optional
-            The codecs of each of the three kinds.
+            The codecs, by kind.
         codecs : sequence of codec, name or JSON, optional
             The whole codec chain, instead of `shards`, `filters`, `serializer` and `compressors`.
         fill_value : scalar, optional
@@ -756,7 +756,7 @@ class Group(Node):
         dimension_names : sequence of str or None, optional
             A name, or None, for each dimension.
         storage_transformers : sequence of storage transformer, name or JSON, optional
-            The storage transformers between the array and the store, starting next to the array.
+            The storage transformers between the array and the store, in this order.
         options : mapping, optional
             Runtime options of extensions by JSON pointer; they are not stored.
         missing_chunks : {"fill", "error"}, optional
@@ -782,7 +782,7 @@ class Group(Node):
         ArgumentError
             If an argument is invalid, or a keyword is unknown. Nothing is changed.
         MetadataError
-            If the extensions do not fit together. Nothing is changed.
+            If the extensions are incompatible with each other. Nothing is changed.
         NodeExistsError
             If the node already exists and `overwrite` is not set, or the path leads through an array.
         ReadOnlyError
@@ -936,7 +936,7 @@ class Group(Node):
     def move(self, source: str, dest: str) -> None:
         """Move a node below this group to another path. Its values are copied, then removed at the old path.
 
-        After a crash between the two steps, the node exists at both paths; the old one may be removed in part, but the
+        After a crash between the two steps, there are nodes at both paths: the old one may be partly removed, but the
         new one is complete.
 
         Parameters
@@ -976,12 +976,13 @@ class Group(Node):
         return key_prefix(self.path) + path
 
     def consolidate_metadata(self) -> Group:
-        """Copy the documents of all nodes below into the document of this group.
+        """Copy the documents of all nodes below this group into the document of the group.
 
         Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under
         the lock of that document. When this library changes a node, it removes the copies first and restores updated
         copies after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB
-        loses its copies instead. Changes made by other programs do not update the copies.
+        loses its copies instead. Changes made by other programs do not update the copies. A node whose document is
+        refused is skipped, with a warning.
 
         Returns
         -------
@@ -991,8 +992,8 @@ class Group(Node):
         Raises
         ------
         MetadataError
-            If the document of a node below is refused, or if all of them together would be too large or too deeply
-            nested to be read back. Nothing is changed.
+            If the document of this group is refused, or if it would be too large or too deeply nested to be read back
+            together with the copies. Nothing is changed.
         ReadOnlyError
             If this group is read-only.
 
@@ -1008,7 +1009,7 @@ class Group(Node):
 
         # core spec, Additional fields: documents "may contain an additional field named consolidated_metadata"
         def consolidated(metadata: GroupMetadata) -> GroupMetadata:
-            # under the lock of the document, which writers of the nodes below take first
+            # runs under the lock of the document, which writers acquire before they change nodes below
             documents = {path: _without_consolidated(node.metadata) for path, node in direct.members(None)}
             return GroupMetadata(metadata.attributes, documents, metadata.extra)
 

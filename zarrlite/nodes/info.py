@@ -92,7 +92,7 @@ def _chain_text(codecs: Iterable[Any]) -> str:
 
 
 def group_info(node: Node, kinds: Sequence[str]) -> Info:
-    """Return the summary of a group; `kinds` has "array", "group" or "refused" for each member."""
+    """Return the summary of a group; `kinds` contains "array", "group" or "refused" for each member."""
     rows: list[tuple[str, Any]] = [
         ("Type", "Group"),
         ("Name", node.name),
@@ -151,6 +151,6 @@ def human(nbytes: int) -> str:
     power = (nbytes.bit_length() - 1) // 10
     if power <= 0:
         return str(nbytes)
-    if power > len(units):  # no store is that large; the digits would fill the screen, and a float may overflow
+    if power > len(units):  # no store is that large; all digits would fill the screen, and the division may overflow
         return f"about 2**{nbytes.bit_length() - 1}"
     return f"{nbytes} ({nbytes / 1024**power:.1f} {units[power - 1]})"

@@ -1,15 +1,16 @@
-"""Everything that arrays and groups share: a location in a store, a metadata document, attributes.
+"""Everything that arrays and groups share: a location in a store, a metadata document, and attributes.
 
 Rules
-- A document is changed under the lock of its key, so that two writers of attributes do not lose each other's changes.
+- A document is changed under the lock of its key, so that two writers that set attributes do not undo each other's
+  changes.
 - A node is created by storing its document, and only one of several concurrent writers succeeds. Chunks that another
   node left at the path are erased first, under the lock of the document.
-- A node is removed by erasing its document first, then the documents below it, then everything else: a node that can
-  be opened has all of its values, and a group has all of its members.
+- A node is removed by erasing its document first, then the documents below it, then everything else.
+  Therefore, a node that can be opened still has all of its values, and a group still has all of its members.
 - Before several documents are erased, they are listed under the key `__zarrlite.removal`. If a removal was interrupted
   at a path or above it, it is completed before a node is created at the path, so that members of a removed group do not
-  reappear. A list is ignored if the document of its node exists, and nodes that other programs have created since the
-  interruption are kept.
+  reappear. Such a list is ignored if the document of its node exists, and nodes that other programs have created since
+  the interruption are kept.
 - Consolidated metadata in the groups above is removed before a change and restored after it (consolidated.py).
 - Nothing is stored that zarrlite could not open again: limits are checked first.
 """
@@ -52,7 +53,7 @@ _known_documents: dict[str, Metadata] = {}  # valid parsed documents, keyed by t
 def load(store: Store, path: str, *, strict: bool = True, options: Options | None = None) -> Metadata | None:
     """Read the metadata of a node. Returns None if there is no node at this path.
 
-    Many documents of a hierarchy differ only in their attributes, so parsed documents are cached.
+    Many documents in a hierarchy differ only in their attributes, so parsed documents are cached.
     """
     # core spec, Stored representation: "stripping the leading / of the path and appending /zarr.json"
     key = f"{path}/{DOCUMENT}" if path else DOCUMENT
@@ -74,7 +75,7 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 
 
 def has_text(store: Store, path: str) -> bool:
-    """Whether the document of a node can be read, valid or not. One of another format may have no form in Zarr v3."""
+    """Whether the document of a node can be read, valid or not. One in another format may be impossible to convert."""
     try:
         store.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE)
     except MetadataError:
@@ -107,15 +108,15 @@ def _remember(text: str, metadata: Metadata) -> None:
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
     """Whether documents that have the same text as this valid one can differ only in the node's attributes.
 
-    Only the first attributes in the text were removed. They must be those of the node, not of something inside it, so
-    the test is whether a number in their place becomes the node's attributes. Documents are not cached if they have
-    other members that a caller could change.
+    Only the first attributes in the text were removed. They must be those of the node and not of an object inside it.
+    To check this, the text is parsed with a number in their place: the number must become the node's attributes.
+    Documents are not cached if they have other members that a caller could change.
     """
     if metadata.extra or getattr(metadata, "consolidated", None) is not None:
         return False
     member = _find_attributes(text)
     if member is None:
-        return metadata.attributes is None  # the name may be written with escapes
+        return metadata.attributes is None  # false if the name is written with escapes
     probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
     return bool(probed.get("attributes") == 0)  # valid attributes are an object, not 0
 
@@ -175,12 +176,12 @@ def warn_version_2(store: Store, path: str) -> None:
 
 
 def not_found(store: Store, path: str) -> NodeNotFoundError:
-    """Return the error for a path without a node. It mentions any metadata in another format at the path."""
+    """Return the error for a path without a node. The error mentions any metadata in another format at the path."""
     place = f"no array or group at {path!r} in {store!r}" if path else f"no array or group in {store!r}"
     if isinstance(store, ForeignStore):
         reason = f"the hierarchy of {store.format} has no node there"
     elif is_version_2(store, path):
-        reason = "it is Zarr v2, not a member of this Zarr v3 hierarchy; open it by its path"
+        reason = "there is only a Zarr v2 node, which is not a member of this Zarr v3 hierarchy; open its path directly"
     else:
         reason = f"there is no {key_prefix(path)}{DOCUMENT}"
     return NodeNotFoundError(f"{place}: {reason}", path=path)
@@ -190,7 +191,7 @@ def write_new(store: Store, path: str, metadata: Metadata, *, overwrite: bool, c
     """Create a node, and any missing groups above it. Everything is checked before the store is changed.
 
     If several writers create a node at the same path, only one succeeds; with `overwrite`, all succeed, one after the
-    other. `chunks` are the chunks of a new array: any that are already stored were left by another node.
+    other. `chunks` are the chunks of a new array: any that are already stored were left by another node and are erased.
     """
     key = key_prefix(path) + DOCUMENT
     document = serialize(metadata, key)
@@ -223,7 +224,7 @@ def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
     for group in missing:
         document = serialize(GroupMetadata(attributes={}))
         if not store.set(key_prefix(group) + DOCUMENT, document, new=True):
-            missing_ancestors(store, path)  # raises if it is an array
+            missing_ancestors(store, path)  # raises an error if that node is an array
 
 
 def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
@@ -259,7 +260,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
     """Remove the node at a path if `overwrite` is set; otherwise raise an error if there is a node.
 
     Nothing is changed if no node can be created at the path. Removals that were interrupted at the path, or at a
-    missing group above it, are completed. Returns the paths above it that have no node.
+    missing group above it, are completed. Returns the paths above this one that have no node.
     """
     prefix = key_prefix(path)
     check_new_path(path)
@@ -280,7 +281,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
 
 
 def _looked_up(store: Store, paths: Iterable[str]) -> Store:
-    """Return a view of a store in which all documents of some nodes are prefetched at once, if the store is remote."""
+    """Return a view of a store. If the store is remote, all documents of some nodes are prefetched at the same time."""
     keys = [key_prefix(path) + name for path in paths for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
     return prefetched(store, keys, DOCUMENT_RANGE)
 
@@ -290,7 +291,7 @@ def _exists(store: Store, path: str) -> NodeExistsError:
 
 
 def remove(store: Store, path: str) -> bool:
-    """Remove a node and everything below it. Returns False if there is no document at the path or below.
+    """Remove a node and everything below it. Returns False if there is no document at the path or below it.
 
     Documents are erased first, a group's document before those of its members. No chunk is erased while a document
     exists. If an interrupted removal left only nodes below the path, only those nodes are removed.
@@ -358,7 +359,7 @@ def _documents(store: Store, prefix: str) -> list[str]:
 
 
 def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Collection[str] = ()) -> None:
-    """Erase all that belonged to nodes whose documents were erased, except for nodes above a kept document."""
+    """Erase everything else that belonged to nodes whose documents were erased, but nothing above a kept document."""
     prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
     if prefix in prefixes and not kept:
         store.erase_prefix(prefix)
@@ -370,7 +371,7 @@ def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Coll
 
 
 def missing_ancestors(store: Store, path: str) -> list[str]:
-    """Return the paths above this one that have no node, the root first. Raises an error if an array is above."""
+    """Return the paths above this one that have no node, the root first. Raises an error if one of them is an array."""
     missing = []
     for ancestor in ancestors(path):
         try:
@@ -394,7 +395,7 @@ def missing_ancestors(store: Store, path: str) -> list[str]:
 
 
 class Node:
-    """An array or a group: the base of `Array` and `Group`.
+    """An array or a group: the base class of `Array` and `Group`.
 
     Parameters
     ----------
@@ -410,7 +411,7 @@ class Node:
     path : str
         Path of the node in the store, without a leading slash; empty for the root.
     metadata : ArrayMetadata or GroupMetadata
-        The parsed metadata document, as of when the node was opened or last changed through this object.
+        The parsed metadata document, as it was when the node was opened or last changed through this object.
     """
 
     metadata: Metadata
@@ -480,7 +481,7 @@ class Node:
         return Attributes(self)
 
     def _repr_html_(self) -> str:
-        """Return the picture for a notebook, drawn without reading chunks."""
+        """Return the picture that notebooks show, drawn without reading chunks."""
         from zarrlite.tools.pictures import node_html  # imported here: keeps `import zarrlite` light
 
         return node_html(self)  # type: ignore[arg-type]
@@ -540,7 +541,7 @@ class Node:
 
         The metadata document is erased first, then the documents of the nodes below, then everything else. If the
         removal is interrupted, the node no longer exists, and each node below it is either gone or complete. Using
-        `del` on the group above, or creating a node at the path or below it, removes everything that is left.
+        `del` on the group above, or creating a node at the path or below it, removes everything that was left.
 
         Raises
         ------
@@ -608,7 +609,7 @@ class Attributes(MutableMapping[str, Json]):
     Each change reads the stored document, changes its attributes and writes it back, atomically and under the lock of
     its key, so that attributes set by other writers in the meantime are kept. Values are JSON, and are returned as a
     reader of the document sees them: tuples become lists, and member names become text. Reading does not access the
-    store: it returns the attributes as of when the node was opened or last changed through this object.
+    store: it returns the attributes as they were when the node was opened or last changed through this object.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""`zarrlite.config`: the settings of the process, under zarr-python's names.
+"""`zarrlite.config`: process-wide settings, named as in zarr-python.
 
 Rules
-- A setting has an effect, or is refused. Nothing else in the library is configured here: options are arguments.
+- A setting that would have no effect is refused. Everything else is configured by arguments of functions, not here.
 - Nodes read `array.*` when they are opened or created; later changes do not affect them.
 """
 
@@ -19,7 +19,7 @@ from zarrlite.errors import ArgumentError
 
 
 class Setting(NamedTuple):
-    """The default of a setting, and the values that it takes."""
+    """The default of a setting, and the values that it accepts."""
 
     default: Any
     check: Callable[[Any], bool]
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 class Configuration:
-    """The settings of the process: `zarrlite.config`.
+    """The process-wide settings: `zarrlite.config`.
 
     The settings are `array.order` and `array.write_empty_chunks`, the defaults for arrays that are opened or created;
     `threading.max_workers`, the maximum number of threads that encode and decode; `async.concurrency`, the maximum
@@ -74,7 +74,7 @@ class Configuration:
     def get(self, key: str) -> Any: ...
 
     def get(self, key: str) -> Any:
-        """Return a setting, or the settings below a prefix such as "array".
+        """Return a setting, or all settings with a prefix such as "array".
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Configuration:
         Raises
         ------
         ArgumentError
-            If there is no such setting, or a value does not fit. Nothing is changed.
+            If there is no such setting, or a value is invalid. Nothing is changed.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class Configuration:
 
 
 class Changed:
-    """A context manager that restores settings at its end, as returned by `Configuration.set`.
+    """A context manager that restores settings on exit, as returned by `Configuration.set`.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _known(key: str) -> str:
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings, keyed by their full names."""
+    """Flatten nested settings into a dictionary keyed by their full names."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat.update(_flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
@@ -219,7 +219,7 @@ def array_options(
     cache: ChunkCache | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> ArrayOptions:
-    """Return the runtime options of a node. Options that the caller does not pass are taken from `config`."""
+    """Return the runtime options of a node. The memory order and an omitted `write_empty_chunks` come from `config`."""
     values = config._values
     if write_empty_chunks is None:
         write_empty_chunks = values["array.write_empty_chunks"]

@@ -1,8 +1,8 @@
 """Descriptions of the bytes that codecs store, for `explain`, `fsck` and the pictures.
 
 Rules
-- A description is optional, and reading and writing never use it. A codec without one is shown as a frame or as
-  elements.
+- A description is optional, and reading and writing never use it. The bytes of a codec without one are shown as a
+  whole, or as elements.
 - A description names bytes but does not check them. Decoding finds damage.
 
 Shards are described in shards/anatomy.py, storage transformers in storage_transformers/anatomy.py.
@@ -19,14 +19,14 @@ FieldRole = Literal["header", "padding", "checksum"]
 
 
 class Field(NamedTuple):
-    """Bytes of a fixed size that have a meaning of their own."""
+    """A fixed number of bytes with a meaning of its own."""
 
     what: str  # as shown to users
     size: int  # bytes
     role: FieldRole = "header"
     form: str = ""  # format of the number for `struct`, such as ">H"; empty if it is not a number
     configured: Buffer | None = None  # the bytes given in the metadata; differing bytes are shown, but are not a fault
-    fields: tuple[Field, ...] = ()  # smaller fields that tile this one
+    fields: tuple[Field, ...] = ()  # smaller fields that make up this one
 
 
 class Anatomy:
@@ -36,8 +36,9 @@ class Anatomy:
 class Header(Anatomy):
     """A header, followed by the value of an inner chain or by the codec's own elements.
 
-    `what` is a noun for the encoded chunk, whose header is shown as "<what> header". `inner` is the `Pipeline` of the
-    bytes after the header; if it is None, these are elements of this codec. `detail` has facts from the header.
+    `what` is a noun for the encoded chunk, whose header is shown as "<what> header". `inner` is the `Pipeline` that
+    decodes the bytes after the header; if it is None, this codec stores its elements there. `detail` contains facts
+    from the header.
     """
 
     def __init__(

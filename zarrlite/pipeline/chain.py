@@ -28,8 +28,8 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
         serializers += kind == 1
         if kind < stage or serializers > 1:
             raise MetadataError(
-                f"{codec.name} must not be here: the order is array -> array codecs, exactly one array -> bytes "
-                "codec, bytes -> bytes codecs",
+                f"{codec.name} is not allowed in this position: the order is array -> array codecs, exactly one "
+                "array -> bytes codec, bytes -> bytes codecs",
                 pointer=f"/{i}",
                 kind="conflict",
             )
@@ -43,9 +43,9 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
 
 
 def fit_chain(codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> tuple[Codec | Ignored, ...]:
-    """Choose the open settings of a chain for a new array. Returns the chain with these settings.
+    """Choose the settings that a chain leaves open, for a new array. Returns the chain with these settings.
 
-    A faulty chain is fitted up to the fault, which is reported when the pipeline is created.
+    An invalid chain is fitted up to the fault, which is reported when the pipeline is created.
     """
     chain = list(codecs)
     for i, codec in enumerate(chain):

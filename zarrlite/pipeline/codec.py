@@ -1,10 +1,10 @@
-"""The three kinds of codec, and an array -> bytes codec bound to a chunk.
+"""The three kinds of codec, and an array -> bytes codec bound to a chunk shape.
 
 Rules
-- A codec must implement only `encode` and `decode`. Partial reads and writes then work, but process the whole chunk.
-  The other methods have correct defaults and exist to save time.
+- A codec needs to implement only `encode` and `decode`. Partial reads and writes then work, but process the whole
+  chunk. The other methods have correct defaults and exist to save time.
 - `decode` of a bytes -> bytes codec receives the maximum size of its result and must not produce more bytes.
-- Every exception that `decode` raises reaches the user as a DataError.
+- Every exception that `decode` raises reaches the user as a DataError, unless it is another ZarrliteError.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ChunkOptions(NamedTuple):
 
     write_empty: bool = False  # whether chunks that contain only the fill value are stored
     require_chunks: bool = False  # whether a missing chunk is an error
-    max_bytes: int | None = None  # bytes that may be decoded or encoded at once; None means `default_limit`
+    max_bytes: int | None = None  # limit for the bytes decoded or encoded at once; None means `default_limit`
 
 
 class ArraySpec:
@@ -53,9 +53,8 @@ class ArraySpec:
         self.data_type = data_type
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
-        self.fill_fault: str | None = (
-            None  # why the fill value of the array has no counterpart here; None if it has one
-        )
+        # why the fill value of the array cannot be encoded up to this codec; None if it can
+        self.fill_fault: str | None = None
         self.options = options
         self.size = math.prod(shape)
         self._first: Any = (*(0,) * len(shape), ...)
@@ -67,8 +66,8 @@ class ArraySpec:
     def recast(self, data_type: DataType, fill: Any, fill_fault: str | None = None) -> ArraySpec:
         """Return the same spec with another data type and fill value.
 
-        A filter that has no counterpart for the fill value passes any value, and the reason as `fill_fault`; codecs
-        that need the fill value then refuse the chain.
+        A filter that cannot encode the fill value passes an arbitrary one, and the reason as `fill_fault`; codecs that
+        need the fill value then refuse the chain.
         """
         return self._changed(self.shape, data_type, fill, self.fill_fault or fill_fault)
 
@@ -78,7 +77,7 @@ class ArraySpec:
         return spec
 
     def require_fill(self) -> None:
-        """Raise MetadataError if the fill value of the array has no counterpart here."""
+        """Raise MetadataError if a filter cannot encode the fill value of the array."""
         if self.fill_fault is not None:
             raise MetadataError(self.fill_fault, kind="conflict")
 
@@ -99,17 +98,17 @@ class ArraySpec:
         return bool((array.view(bits) == self.fill.view(bits)).all())
 
     def is_stored(self, array: NDArray) -> bool:
-        """Whether a chunk with these elements is stored: some differ from the fill value, or `write_empty` is set."""
+        """Whether a chunk is stored: if any of its elements differs from the fill value, or `write_empty` is set."""
         return self.options.write_empty or not self.is_fill(array)
 
 
 class Codec(Extension):
-    """One step of the chain."""
+    """One step of a codec chain."""
 
     kind = "codec"
 
     def fitted(self, spec: ArraySpec) -> Self:
-        """Choose the open settings of the codec for a new array. Returns the codec with these settings.
+        """Choose the settings that the codec leaves open, for a new array. Returns the codec with these settings.
 
         `spec` describes the chunks that reach the codec; for a bytes -> bytes codec, those that reach the array ->
         bytes codec before it. Override this method if the best setting depends on the elements.
@@ -128,25 +127,25 @@ class BytesBytesCodec(Codec):
     def decode(self, data: Buffer, limit: int) -> Buffer:
         """Decode a value to at most `limit` bytes. A larger result must be refused before memory for it is allocated.
 
-        `data` may be scratch memory that is overwritten once the chunk has been read.
+        `data` may be in a scratch buffer that is overwritten once the chunk has been read.
         """
 
     def decode_into(self, values: Sequence[Buffer], memory: memoryview, size: int) -> bool:
-        """Decode values of `size` decoded bytes each into consecutive slots of equal length.
+        """Decode values, each of which decodes to `size` bytes, into consecutive slots of equal length.
 
         The slots fill `memory`. A slot shorter than `size` receives the first bytes of its value; callers request this
         only if a checksum has verified the value. Returns False if this is not possible or a value is damaged; then
-        `decode` raises the reason. Override it if a library can decode into existing memory, or many values in one
-        call.
+        `decode` raises the reason. Override this method if a library can decode into existing memory, or many values
+        in one call.
         """
         return False
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Value]:
-        """Encode several values. Override it if a library can encode many in one call."""
+        """Encode several values. Override this method if a library can encode many in one call."""
         return [self.encode(value) for value in values]
 
     def encoded_size(self, size: int) -> int | None:
-        """Return the encoded size of `size` bytes. Returns None if it depends on the data."""
+        """Return the size of `size` bytes once encoded. Returns None if it depends on the data."""
         return None
 
     def max_encoded_size(self, size: int) -> int:
@@ -158,7 +157,7 @@ class BytesBytesCodec(Codec):
 class Framing(BytesBytesCodec):
     """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself is unchanged.
 
-    Parts of the value are read by shifting byte ranges, unless the frame verifies the value: then it is read whole.
+    Parts of the value are read by shifting byte ranges. If the frame verifies the value, all of it is read instead.
     """
 
     head: int = 0
@@ -175,7 +174,7 @@ class Framing(BytesBytesCodec):
         """Raise ChecksumError if a framed value is damaged."""
 
     def fields(self) -> tuple[list[Field], list[Field]]:
-        """Describe the bytes before and after a value. Override it if they have names."""
+        """Describe the bytes before and after a value. Override this method if they have names."""
         head = Field("leading padding", self.head, "padding")
         tail = Field("trailing padding", self.tail, "padding")
         if self.verifies:
@@ -184,7 +183,7 @@ class Framing(BytesBytesCodec):
 
     @final
     def wrap(self, value: Value, old: Buffer | None = None) -> Value:
-        """Return a value in its frame. If the codec keeps the frame of the `old` framed value, it is reused."""
+        """Return a value in its frame. If the codec keeps old frames, the frame of `old`, a framed value, is reused."""
         pieces = as_list(value)
         if self.depends_on_value:
             # join now: otherwise a lazy piece would be generated twice, for the frame and for storing it
@@ -205,7 +204,7 @@ class Framing(BytesBytesCodec):
         """Verify a framed value and return it without its frame."""
         end = len(data) - self.tail
         if end < self.head:
-            raise TruncatedError(f"has {len(data)} bytes, {self.name} alone adds {self.head + self.tail}")
+            raise TruncatedError(f"has only {len(data)} bytes, but {self.name} alone adds {self.head + self.tail}")
         if self.verifies:
             self.verify(data)
         return memoryview(data)[self.head : end]
@@ -247,7 +246,7 @@ class ArrayArrayCodec(Codec):
     elementwise: bool = False
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, if `spec` does not fit."""
+        """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, for an unsupported one."""
         return spec
 
     @abstractmethod
@@ -297,7 +296,7 @@ class ArrayBytesCodec(Codec):
         return self
 
     def bind(self, spec: ArraySpec) -> Serializer:
-        """Bind to chunks of `spec`. Raises MetadataError, with a pointer relative to the codec, if it does not fit."""
+        """Bind the codec to `spec`. Raises MetadataError, with a relative pointer, if `spec` is not supported."""
         return Serializer(self, spec)
 
 
@@ -317,8 +316,8 @@ class Serializer:
     def _limit(self) -> Limit:
         """Return the largest size of an encoded chunk.
 
-        Elements of variable length have no fixed limit. Real text compresses far less than 256 to 1, but short equal
-        strings may exceed it, hence the allowance for each element.
+        There is no fixed limit for elements of variable length. Real text compresses far less than 256 to 1, but short
+        equal strings may exceed this ratio, hence the allowance for each element.
         """
         return Limit(2**24 + 64 * self.spec.size, 256) if self.encoded_size is None else Limit(self.encoded_size)
 
@@ -331,7 +330,7 @@ class Serializer:
         return decode_array(self.codec, data, self.spec) if self.layout is None else self.layout.array(data)
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read parts of chunks, as `Pipeline.read` does. Override it if parts can be read without the whole."""
+        """Read parts of chunks, as `Pipeline.read` does. Override this if parts can be read without the whole."""
         wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
         requests: list[Request] = [(handle, wanted, None) for handle in handles]
         values = yield requests, None

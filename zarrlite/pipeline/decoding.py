@@ -3,7 +3,7 @@
 Rules
 - The decoded size of a value is limited at every step: by a fixed size, or in proportion to the stored size if elements
   vary in length.
-- Every exception of a codec becomes a DataError that names the codec.
+- Every exception that a codec raises becomes a DataError that names the codec, unless it is another ZarrliteError.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ArgumentError, DataError, TruncatedError, ZarrliteError
 
 MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, because a small file can claim any size
-MAX_EMPTY = 1000  # empty frames allowed in a compressed value: each costs time and adds nothing
+MAX_EMPTY = 1000  # upper limit for empty frames in a compressed value, which cost time and add nothing
 MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # environment variable that sets another limit
 
 
@@ -53,7 +53,7 @@ def _checked_limit(name: str, value: Any) -> int:
 
 
 def beyond_limit(size: int, limit: int) -> str:
-    """Return the message about a chunk that is larger than the limit."""
+    """Return the error message for a chunk that is larger than the limit."""
     remedy = f"pass max_chunk_bytes={size} when the array is opened or created, or set {MAX_CHUNK_BYTES_VARIABLE}"
     return f"must have at most {limit} bytes once decoded, not {size}; {remedy}"
 
@@ -69,11 +69,11 @@ class Budget:
         """Count the size of one more value. Raises TruncatedError if the total exceeds the limit."""
         self.spent += size
         if self.spent > self.limit:
-            raise TruncatedError(f"decodes to more than the {self.limit} bytes that fit here")
+            raise TruncatedError(f"decodes to more than the {self.limit} bytes that are allowed")
 
 
 class Decoder(Protocol):
-    """The half of a bytes -> bytes codec that reading needs."""
+    """The part of a bytes -> bytes codec that is needed for reading."""
 
     name: ClassVar[str]
 
@@ -81,7 +81,7 @@ class Decoder(Protocol):
 
 
 class ArrayDecoder(Protocol):
-    """The half of a codec to or from arrays that reading needs."""
+    """The part of an array -> array or array -> bytes codec that is needed for reading."""
 
     name: ClassVar[str]
 
@@ -89,7 +89,7 @@ class ArrayDecoder(Protocol):
 
 
 def decoding_failed(error: Exception, codec: str) -> NoReturn:
-    """Raise an exception of a codec as a DataError that names the codec."""
+    """Raise an exception from a codec as a DataError that names the codec, unless it is another ZarrliteError."""
     if isinstance(error, DataError):
         raise error.at(codec=codec) from error.__cause__
     if isinstance(error, ZarrliteError):
@@ -107,7 +107,7 @@ def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer
         except Exception as error:
             decoding_failed(error, codec.name)
         if len(data) > most:
-            raise TruncatedError(f"decodes to {len(data)} bytes, at most {most} fit here", codec=codec.name)
+            raise TruncatedError(f"decodes to {len(data)} bytes, but at most {most} are allowed", codec=codec.name)
     return data
 
 
@@ -118,5 +118,5 @@ def decode_array(codec: ArrayDecoder, encoded: Any, spec: Any) -> np.ndarray[Any
     except Exception as error:
         decoding_failed(error, codec.name)
     if array.shape != spec.shape:
-        raise DataError(f"decodes to shape {array.shape}, the chunk has {spec.shape}", codec=codec.name)
+        raise DataError(f"decodes to shape {array.shape}, but the chunk has {spec.shape}", codec=codec.name)
     return array

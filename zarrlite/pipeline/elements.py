@@ -1,9 +1,10 @@
 """Uncompressed elements: their positions in a value, and the byte ranges that a selection needs.
 
 Rules
-- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, and a frame
-  shifts its offset. Elements, rows and sparse selections are then read by the same two steps, `extent` and `array`.
-- Elements that are close together are read as one range; elements far apart along one axis as several.
+- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, and framing
+  codecs shift its offset. Elements, rows and sparse selections are then read in the same two steps, `extent` and
+  `read`.
+- Elements that are close together are read as one range, those that are far apart along one axis as several ranges.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class ElementLayout:
         self.shape = shape
         self.strides = tuple(strides)
         self.codec = codec  # named in errors
-        self._check = check  # returns the fault of elements that are not valid values
+        self._check = check  # returns a message if some elements are not valid values
         self.is_number = check is None  # whether every bit pattern is a valid element
         self.offset = offset  # position of the first element, in bytes
         nbytes = dtype.itemsize
@@ -85,7 +86,7 @@ class ElementLayout:
         return ElementLayout(self.dtype, shape, strides, self.codec, self._check, self.offset, self.size)
 
     def framed(self, head: int, tail: int) -> ElementLayout:
-        """Return the layout of the same elements in a value with a frame."""
+        """Return the layout of the same elements with `head` bytes before the value and `tail` bytes after it."""
         offset, size = self.offset + head, self.size + head + tail
         return ElementLayout(self.dtype, self.shape, self.strides, self.codec, self._check, offset, size)
 
@@ -102,9 +103,11 @@ class ElementLayout:
         return np.array(self.strides) @ coords + self.offset
 
     def check_size(self, size: int) -> None:
-        """Raise TruncatedError if a value of this size cannot hold the elements."""
+        """Raise TruncatedError unless this is the size of a value with this layout."""
         if size != self.size:
-            raise TruncatedError(f"has {size} bytes, a chunk of shape {self.shape} has {self.size}", codec=self.codec)
+            raise TruncatedError(
+                f"has {size} bytes, but a chunk of shape {self.shape} has {self.size}", codec=self.codec
+            )
 
     def check(self, array: NDArray) -> NDArray:
         """Return the array. Raises DataError if an element has a bit pattern that is not a valid value."""
@@ -127,7 +130,7 @@ class ElementLayout:
         if selection.plain and selection.shape == self.shape:
             return Extent([ByteRange(at + self.offset, at + self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
-            raise TruncatedError(f"no stored value has {self.size} bytes", codec=self.codec)
+            raise TruncatedError(f"a stored value cannot have {self.size} bytes", codec=self.codec)
         if selection.plain:
             first = sum(map(mul, selection.starts, self.strides), at + self.offset)
             if selection.steps is None:
@@ -158,16 +161,18 @@ class ElementLayout:
         return found
 
     def sparse_extent(self, numbers: NDArray, counts: NDArray) -> tuple[list[ByteRange], NDArray]:
-        """Return the byte range of a few elements in each of several values, and their offsets in the joined ranges.
+        """Return a byte range for a few elements in each of several values, and their places in the joined ranges.
 
-        `numbers` are the row-major numbers of the elements, value after value; `counts` is the number in each value.
+        `numbers` are the row-major numbers of the elements, value by value; `counts` has the number of elements in each
+        value. The places are counted in elements.
         """
         firsts = np.cumsum(counts) - counts
         positions = self.positions(numbers)
         starts = np.minimum.reduceat(positions, firsts)
         stops = np.maximum.reduceat(positions, firsts) + self.dtype.itemsize
         lengths = stops - starts
-        shifts = np.cumsum(lengths) - lengths - starts  # from offsets in a value to offsets in the joined ranges
+        # adding these converts offsets in each value to offsets in the joined ranges
+        shifts = np.cumsum(lengths) - lengths - starts
         places = (positions + np.repeat(shifts, counts)) // self.dtype.itemsize
         return [*map(ByteRange, starts.tolist(), stops.tolist())], places
 
@@ -201,7 +206,7 @@ class ElementLayout:
         return Extent([ByteRange(first, first + reach)], shape, strides)
 
     def _mesh(self, selection: Selection, at: int) -> Extent:
-        """Return the bounding box of a selection that selects along each dimension independently."""
+        """Return the range of the bounding box of a selection that selects along each dimension independently."""
         first, reach, shape = at + self.offset, self.dtype.itemsize, list(self.strides)
         coordinates: list[tuple[NDArray]] = []
         for part, (dim,) in zip(selection.parts, selection.dims, strict=True):

@@ -3,8 +3,8 @@
 Rules
 - chain.py decides which lists of codecs form a chain. Everything that does not depend on the bytes of a chunk is
   computed once, here.
-- There is no separate path for full reads: a full read is a selection that covers the chunk. The chain decides in which
-  of three ways chunks are read: uncompressed elements by their ranges, shards by their index, all others whole.
+- There is no separate path for full reads: a full read is a selection that covers the chunk. The codecs determine
+  in which of three ways chunks are read: uncompressed elements by their ranges, shards by their index, others whole.
 - A fast path may decline; the general path then runs and reports errors.
 """
 
@@ -78,7 +78,7 @@ class Pipeline:
             self.serializer = codec.bind(spec)
             self.encoded_size = self.serializer.encoded_size  # size of a stored chunk; None if it depends on the data
             self.limit = self.serializer.limit  # limit for the size of a stored chunk
-            # largest size of a stored chunk; None for shards, where unused space is allowed
+            # largest size of a stored chunk; None if elements vary in length, and for shards, which may have gaps
             bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
             self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
@@ -109,13 +109,13 @@ class Pipeline:
         # how many chunks are best decoded or encoded together
         self.decode_batch = max(1, BATCH_BYTES // size) if 0 < size <= DECODE_TOGETHER_BYTES else 1
         self.encode_batch = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
-        # whether the first bytes of a chunk can be used without decoding the rest: it is large, and a checksum is
-        # verified first
+        # whether only the first bytes of a chunk are decoded if the rest is not needed: the chunk must be large, and
+        # protected by a checksum, which is verified first
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
 
     def _prepare_units(self) -> None:
-        """Compute how many bytes are decoded and encoded at once. Reading uncompressed chunks decodes nothing: 0."""
+        """Compute how many bytes are decoded and encoded at once. This is 0 for reading uncompressed chunks."""
         whole = everything(self.spec.shape)
         framed = all(isinstance(codec, Framing) for codec, _ in self.compressors)
         writes_parts = framed and self._encode_selection(whole) is not None
@@ -136,7 +136,7 @@ class Pipeline:
     ) -> Reading[list[int]]:
         """Read parts of several chunks into their targets. Returns the numbers of the missing chunks.
 
-        A handle identifies the value of a chunk. The limits determine which ranges of a value are read as one.
+        A handle identifies the value of a chunk. The limits determine which ranges of a value are merged into one.
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
@@ -182,7 +182,7 @@ class Pipeline:
         """Read a few elements of each of several chunks. Returns the numbers of the missing chunks.
 
         Only for chains with a `layout`. Elements of missing chunks are arbitrary. The error for a damaged chunk does
-        not have the number of the chunk.
+        not tell which chunk it is.
         """
         layout: Any = self.layout
         ranges, places = layout.sparse_extent(batch.numbers, batch.counts)
@@ -260,7 +260,7 @@ class Pipeline:
             raise TruncatedError(f"has more than {self.max_size} bytes, the limit for this chunk")
 
     def _read_serialized(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read the ranges that the array -> bytes codec needs of chunks that are stored with frames only."""
+        """Read the ranges that the array -> bytes codec needs, from chunks that are framed but not compressed."""
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, limits)
         name = next(codec.name for codec, _ in self.compressors)
@@ -327,7 +327,7 @@ class Pipeline:
         return None if missing else target.reshape(())[()]
 
     def element(self, value: Buffer, coords: tuple[int, ...]) -> Any:
-        """Decode a stored chunk as far as needed for one element. Only for chains with a layout of numbers."""
+        """Decode a stored chunk as far as needed for one element. Only for chains whose layout consists of numbers."""
         self._check_size(value)
         layout: Any = self.decoded_layout
         position = layout.position(coords)
@@ -455,7 +455,7 @@ class Pipeline:
         return value
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return, for each bytes -> bytes codec that keeps part of it, the old value as that codec encoded it."""
+        """Return the old value as each bytes -> bytes codec encoded it; None where that is not needed."""
         found: list[Buffer | None] = [None] * len(self.compressors)
         keeping = [i for i, (codec, _) in enumerate(self.compressors) if _keeps_old(codec)]
         if old is not None and keeping:

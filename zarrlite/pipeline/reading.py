@@ -4,8 +4,8 @@ Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all chunks, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
 - The runner decides how requests are served: by one call to a store, by open sources, from memory.
-- If the start of a range counts from the end, its stop does, too (or is the end).
-- A reading may provide memory for the answers of a round. The runner may place them there or elsewhere, and only the
+- If the start of a range is relative to the end of the value, the stop is too, unless the range extends to the end.
+- A reading may provide memory for the answers of a round. The runner may put them there or elsewhere, and only the
   reading decides when that memory is reused.
 """
 
@@ -24,7 +24,7 @@ from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # a selection of a chunk, and the array of the same shape that receives its elements
-# a handle of the value (a key, a source, or another name that the runner knows), a range, the required size
+# a handle of the value (a key, a source, or another name that the runner knows), a range, the value's required size
 Request = tuple[Any, ByteRange, int | None]
 Round = tuple[list[Request], memoryview | None]  # requests, and memory into which the answers may be read consecutively
 Reading = Generator[Round, Sequence[Buffer | None], T]
@@ -40,7 +40,7 @@ class FailedPart(Exception):
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent but required. `path` has its coordinates, those of the outermost shard first."""
+    """An inner chunk is absent but required. `path` lists its coordinates, those in the outermost shard first."""
 
     def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
@@ -83,9 +83,9 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
             last += 1
         ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
         found = source.read(ranges, memory)
-        memory = None  # only for the first source: later answers must not overwrite it
+        memory = None  # used only for the first source, so that later answers do not overwrite it
         if found is not None and size is not None and source.known_size() not in (None, size):
-            raise TruncatedError(f"has {source.known_size()} bytes, must have {size}")
+            raise TruncatedError(f"has {source.known_size()} bytes, but must have {size}")
         answers += [None] * len(ranges) if found is None else found
         first = last
     return answers
@@ -128,7 +128,7 @@ class Framed:
         return None if size is None else self.inner_size(size)
 
     def inner_size(self, size: int) -> int:
-        """Return the size of the value in a frame of `size` bytes in total. Raises FailedPart if that is too short."""
+        """Return the size of a value that has `size` bytes with its frame. Raises FailedPart if that is too short."""
         try:
             return inner_size(size, self.head, self.tail, self.codec)
         except TruncatedError as error:
@@ -156,7 +156,7 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             if answer is not None and known_size is None:
                 answer = _without_frame(handle, byte_range, answer)
                 if not answer and byte_range.start == 0:
-                    # the value is empty, or shorter than its frame
+                    # either the value is empty, or the stored value is too short for its frame
                     (framed_value,) = yield [(handle.handle, ByteRange(), None)], None
                     handle.inner_size(len(framed_value or b""))
             answers.append(answer)

@@ -12,7 +12,7 @@ from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.selections.selection import Shape
 
 NDArray = np.ndarray[Any, Any]
-MAX_NDIM = 64  # dimensions; the limit of numpy
+MAX_NDIM = 64  # dimensions; numpy's limit
 _REMEDY = "replace missing values first, for example by"
 
 
@@ -28,7 +28,7 @@ def normalize_shape(shape: Any) -> Shape:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a shape is one length, not a sequence of lengths."""
+    """Whether a shape is a single length instead of a sequence of lengths."""
     return isinstance(value, (int, np.integer))
 
 

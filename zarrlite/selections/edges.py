@@ -1,7 +1,7 @@
 """A dimension divided into chunks of different lengths, stored as runs of chunks of equal length.
 
 Rules
-- Only runs are stored, so that a run of any number of chunks takes no memory.
+- Only runs are stored, so that memory does not depend on the number of chunks.
 - The last run is unbounded: all further chunks have the same length. Callers check that the chunks cover the dimension.
 """
 
@@ -44,7 +44,7 @@ class Edges:
 
     def chunks(self, positions: Array) -> Array:
         """Return the number of the chunk that contains each position."""
-        # leave out runs that start after all positions: their starts may exceed the integers of numpy
+        # leave out runs that start after all positions: their starts may be too large for numpy integers
         count = bisect_right(self._starts, int(positions.max())) if positions.size else 1
         starts = np.array(self._starts[:count])
         runs = np.searchsorted(starts, positions, side="right") - 1

@@ -1,4 +1,4 @@
-"""numpy-style indices to selections.
+"""Translation of numpy-style indices to selections.
 
 Rules
 - `array[...]` has the semantics of numpy, `oindex` selects along each dimension independently, `vindex` selects points,
@@ -51,7 +51,7 @@ class Request(NamedTuple):
             # on assignment, numpy drops additional leading axes of length one
             extra = values.ndim - len(self.shape)
             if extra <= 0 or any(n != 1 for n in values.shape[:extra]):
-                message = f"values of shape {values.shape} do not fit a selection of shape {self.shape}"
+                message = f"values of shape {values.shape} cannot be broadcast to a selection of shape {self.shape}"
                 raise ArgumentError(message) from None
             return self.inward(values.reshape(values.shape[extra:]))
         values = values.reshape(self.selection.shape)
@@ -122,7 +122,7 @@ def _as_array(item: Any) -> NDArray:
         array = array.astype(np.intp)  # an empty list is an index array without elements, as in numpy
     if array.dtype.kind not in "iub" or (array.ndim == 0 and array.dtype.kind == "b"):
         raise SelectionError(
-            f"an index must be integers, slices, ..., None, or arrays of integers or booleans, not {item!r:.60}"
+            f"an index must be integers, slices, '...', None, or arrays of integers or booleans, not {item!r:.60}"
         )
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.intp).max:
         raise SelectionError(f"index {array.max()} is out of bounds")
@@ -130,7 +130,10 @@ def _as_array(item: Any) -> NDArray:
 
 
 def _expand(index: Index, ndim: int) -> list[Any]:
-    """Expand the ellipsis of an index: one item per dimension, except masks of several dimensions and new axes."""
+    """Expand the ellipsis of an index, so that every dimension has an item.
+
+    A mask can be the item of several dimensions. New axes (None) are kept.
+    """
     items = list(index) if isinstance(index, tuple) else [index]
     used, ellipses, ellipsis_at = 0, 0, len(items)
     for i, item in enumerate(items):
@@ -211,7 +214,7 @@ def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
 
 
 def basic(index: Index, shape: Shape) -> Request:
-    """Return the request of `array[index]`, with the semantics of numpy."""
+    """Return the request for `array[index]`, with the semantics of numpy."""
     items = _expand(index, len(shape))
     if [item for item in items if isinstance(item, np.ndarray) and not _is_integer(item)]:
         return _advanced(items, shape, point_axis=_point_axis(items))
@@ -245,7 +248,7 @@ def _flips(backwards: Sequence[bool]) -> tuple[slice, ...] | None:
 
 
 def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
-    """Return the request of an index with index arrays.
+    """Return the request for an index with index arrays.
 
     The index arrays are broadcast together. They select points, which form one axis of the selection; each slice forms
     another axis. In the result, the axes of the points are inserted at `point_axis` among those of slices and new axes.
@@ -287,7 +290,7 @@ def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
 
 
 def _point_axis(items: list[Any]) -> int:
-    """Return where numpy puts the axes of the points: in place of adjacent index arrays, otherwise first."""
+    """Return where numpy puts the axes of the points: in place of the index arrays if adjacent, else first."""
     is_array = [not (item is None or item is Ellipsis or isinstance(item, slice)) for item in items]
     groups = sum(1 for adjacent, _ in itertools.groupby(is_array) if adjacent)
     if groups > 1:
@@ -296,7 +299,7 @@ def _point_axis(items: list[Any]) -> int:
 
 
 def points(index: Index, shape: Shape) -> Request:
-    """Return the request of `array.vindex[index]`: points, whose axes precede those of slices."""
+    """Return the request for `array.vindex[index]`: points, whose axes precede those of slices."""
     items = _expand(_no_newaxis(index), len(shape))
     if all(isinstance(item, slice) or item is Ellipsis for item in items):
         raise SelectionError("vindex needs at least one index array; use array[...] for slices alone")
@@ -304,7 +307,7 @@ def points(index: Index, shape: Shape) -> Request:
 
 
 def orthogonal(index: Index, shape: Shape) -> Request:
-    """Return the request of `array.oindex[index]`: each dimension is indexed independently."""
+    """Return the request for `array.oindex[index]`: each dimension is indexed independently."""
     parts: list[Part] = []
     backwards: list[bool] = []
     result_shape: list[int] = []
@@ -326,7 +329,7 @@ def orthogonal(index: Index, shape: Shape) -> Request:
 
 
 def blocks(index: Index, shape: Shape, grid: Shape, bounds: Callable[[int], Bounds]) -> Request:
-    """Return the request of `array.blocks[index]`: integers and slices of step 1 that count chunks.
+    """Return the request for `array.blocks[index]`, whose integers and slices (of step 1) count chunks.
 
     An integer selects one chunk and keeps its axis. `grid` is the number of chunks along each dimension, and
     `bounds(dimension)` returns a function that maps the number of a chunk to its start and stop.

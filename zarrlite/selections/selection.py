@@ -6,7 +6,7 @@ Rules
   dimensions, so each part names its dimensions.
 - `indexing.py` translates negative steps, integers, new axes and masks into this form; lower layers use only this form.
 - The form is closed: projecting a selection onto a chunk yields a selection of that chunk.
-- A grid divides each dimension independently, into chunks of one length or of the lengths of `Edges`.
+- A grid divides each dimension independently, into chunks of equal length or with the lengths in `Edges`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 class Points:
-    """Single elements: one index array for each dimension, all of one length."""
+    """Single elements: one index array for each dimension, all of the same length."""
 
     def __init__(self, coords: tuple[Array, ...]) -> None:
         self.coords = coords
@@ -165,7 +165,7 @@ class Selection:
         return all(type(p) is Span and p == (0, shape[d[0]], 1) for p, d in pairs)
 
     def relabel(self, order: Sequence[int]) -> Selection:
-        """Select the same elements after `numpy.transpose(array, order)`; the result keeps its axes."""
+        """Select the same elements from `numpy.transpose(array, order)`; the result keeps its axes."""
         position = {dim: i for i, dim in enumerate(order)}
         return Selection(self.parts, [tuple(position[d] for d in dims) for dims in self.dims])
 
@@ -261,7 +261,7 @@ class Selection:
             yield chunk, inside, place
 
     def spread(self, chunk_shape: Shape) -> int:
-        """Return an upper bound of the number of chunks that contain selected elements."""
+        """Return an upper bound on the number of chunks that contain selected elements."""
         count = 1
         for part, dims in zip(self.parts, self.dims, strict=True):
             if type(part) is Span and part.length:
@@ -273,7 +273,7 @@ class Selection:
         return count
 
     def only_chunk(self, divisions: Divisions) -> tuple[Shape, Selection] | None:
-        """Return the chunk that contains the whole selection, and the selection inside it: a common case.
+        """Return the chunk that contains the whole selection, and the selection inside it. This case is common.
 
         Returns None if there is no such chunk, if nothing is selected, or if the selection is not plain.
         """
@@ -314,7 +314,7 @@ class Selection:
 
 
 class FlatSelection(Selection):
-    """Elements selected by their row-major numbers; the result has one axis."""
+    """Elements selected by their row-major (flat) indices; the result has one axis."""
 
     plain = False
 
@@ -335,14 +335,14 @@ class FlatSelection(Selection):
         return array.take(self.numbers)
 
     def put(self, array: Array, values: Array) -> None:
-        if array.dtype.kind == "T":  # numpy's `put` loses long strings, too
+        if array.dtype.kind == "T":  # numpy's `put` also loses long strings
             array[np.unravel_index(self.numbers, self._of)] = _one_for_each(values, self.shape, array.dtype)
         else:
             array.put(self.numbers, values)
 
 
 def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return one string per element: numpy (seen in 2.0 to 2.4) loses a single long one assigned by index arrays."""
+    """Return one string per element: numpy (seen in 2.0 to 2.4) loses a single long one that index arrays assign."""
     return np.broadcast_to(np.asarray(values, dtype), shape)
 
 
@@ -365,7 +365,7 @@ def _pieces(span: Span, division: Division) -> Iterator[tuple[int, int, int, int
 
 
 def _equal_pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
-    """Return the pieces for chunks of one length."""
+    """Return the pieces for chunks of equal length."""
     start, length, step = span
     place = 0
     while place < length:

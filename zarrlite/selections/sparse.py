@@ -1,8 +1,8 @@
-"""Sparse selections: a few elements of each of many chunks, projected onto all chunks at once with numpy.
+"""Sparse selections: a few elements in each of many chunks, projected onto all chunks at once with numpy.
 
 Rules
-- The result is the same as that of `Selection.project`, but elements are selected by their row-major numbers.
-- Selections with many elements per chunk, or very many in total, are left to `project`, which need not list elements.
+- The result is the same as that of `Selection.project`, but elements are selected by their row-major (flat) indices.
+- Selections with many elements per chunk, or very many in total, are left to `project`, which does not list elements.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from zarrlite.tuning import MAX_SPARSE_ELEMENTS, SPARSE_ELEMENTS
 
 
 class SparseBatch(NamedTuple):
-    """A few elements of each of several chunks."""
+    """A few elements in each of several chunks."""
 
     coords: Sequence[Shape]  # the chunks
     counts: Any  # the number of elements in each chunk
-    numbers: Any  # the row-major numbers of the elements in their chunk, chunk after chunk
-    places: Any  # the row-major numbers of the elements in the result
+    numbers: Any  # the row-major index of each element in its chunk, chunk after chunk
+    places: Any  # the row-major index of each element in the result
 
     def parts(self, chunk_shape: Shape) -> Iterator[tuple[slice, FlatSelection]]:
         """Yield, for each chunk, the slice of its elements in the batch, and their selection in the chunk."""
@@ -35,9 +35,9 @@ class SparseBatch(NamedTuple):
 
 
 def project_sparse(selection: Selection, chunk_shape: Shape, most: int) -> Iterator[SparseBatch] | None:
-    """Project a selection of a few elements of each chunk, at most `most` chunks at a time.
+    """Project a selection of a few elements per chunk, at most `most` chunks at a time.
 
-    Returns None if the selection has more elements per chunk or too many in total, or no points.
+    Returns None if the selection has too many elements, per chunk or in total, or no points.
     """
     size = math.prod(selection.shape)
     if not 0 < size <= MAX_SPARSE_ELEMENTS or Points not in map(type, selection.parts):
@@ -50,7 +50,7 @@ def project_sparse(selection: Selection, chunk_shape: Shape, most: int) -> Itera
     try:
         owners: Any = np.ravel_multi_index(chunks, grid).ravel()
         numbers: Any = np.ravel_multi_index(inside, chunk_shape).ravel()
-    except ValueError:  # the numbers overflow, or numpy does not support that many dimensions here
+    except ValueError:  # the indices overflow, or numpy does not support that many dimensions here
         return None
     order = np.argsort(owners, kind="stable")
     owners = owners[order]

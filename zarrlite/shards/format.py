@@ -1,11 +1,11 @@
 """The indexed shard format: consecutive chunks, and an index with the position of each.
 
 Rules (codecs/sharding-indexed, Binary shard format)
-- The index has an offset and a length for each chunk, row-major; "unused space between them is allowed".
-- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry with only one of them is
-  damaged.
-- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged; where
-  the chunks must end is known only if the size of the shard is.
+- The index has an offset and a length for each chunk, in row-major order; "unused space between them is allowed".
+- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry in which only one of them is
+  2^64 - 1 is damaged.
+- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged. Without
+  the size of the shard, an entry that extends too far cannot be detected.
 
 Reading is in reading.py, writing in writing.py.
 """
@@ -46,7 +46,9 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
 
 
 def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
-    """Divide a grid into boxes of at most `most` chunks, consecutive in row-major order. Yields boxes with numbers.
+    """Divide a grid into boxes of at most `most` chunks, which are consecutive in row-major order.
+
+    Yields each box with the slice of its chunk numbers.
 
     >>> [numbers for _, numbers in boxes((2, 3), 2)]
     [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
@@ -79,7 +81,7 @@ class ShardIndex:
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether all chunks are present and each follows the one before it, so that no two share a byte."""
+        """Whether all chunks are present and each begins after the previous one ends, so that no two share a byte."""
         starts = self.table[:, 0]
         ends = starts + self.table[:, 1]  # overflows for absent chunks, so that they end before they start
         return bool((ends >= starts).all() and (starts[1:] >= ends[:-1]).all())
@@ -106,9 +108,9 @@ class ShardIndex:
         if offset < self.lowest:
             raise ShardError(f"index entry {number} starts at {offset}, within the index")
         if length > self.longest:
-            raise ShardError(f"index entry {number} has {length} bytes, a chunk has at most {self.longest}")
+            raise ShardError(f"index entry {number} has {length} bytes, but a chunk has at most {self.longest}")
         if offset + length > self.end:
-            raise ShardError(f"index entry {number} ends at {offset + length}, the chunks end at {self.end}")
+            raise ShardError(f"index entry {number} ends at {offset + length}, but the chunks end at {self.end}")
         return offset, length
 
     def cut(self, number: int, shard: memoryview) -> Buffer | None:
@@ -133,7 +135,7 @@ class ShardIndex:
         return found if present.all() else [e if there else None for e, there in zip(found, present, strict=True)]
 
     def regular(self, length: int) -> int | None:
-        """Return the offset of the first chunk if all are present, of this length, contiguous and in index order.
+        """Return the offset of the first chunk if all are present, have this length, and are contiguous in index order.
 
         Returns None otherwise.
         """
@@ -160,7 +162,7 @@ class ShardFormat:
     def parse_index(self, data: Buffer, size: int | None = None) -> ShardIndex:
         """Parse the stored form of an index; `size` is the size of the shard, if it is known."""
         if len(data) != self.index_size:
-            raise ShardError(f"the index has {self.index_size} bytes, the shard only {len(data)}")
+            raise ShardError(f"the index has {self.index_size} bytes, but the shard has only {len(data)}")
         try:
             pairs = self.index_pipeline.decode(data)
         except DataError as error:

@@ -2,18 +2,19 @@
 
 Rules
 - "Any configuration parameters for the write strategy must not be part of the metadata" (draft `sharding`): they are
-  runtime options, the same for the codec and for the draft's transformer.
-- `rewrite` builds a new shard that replaces the old one atomically: readers and crashes see either the old or the new.
+  runtime options, the same for the codec and for the draft's storage transformer.
+- `rewrite` builds a new shard that replaces the old one atomically: readers see the old shard or the new one, also
+  after a crash.
 - `in-place` overwrites chunks that fit into the space of the old ones, then the index if it changes. A crash can damage
   the chunks being written, and the index of a shard whose chunks change in size.
 - `append` writes chunks and a new index after the end of the shard, in one write. Nothing old is overwritten, except an
-  index at the start. A reader during the write, or after a crash in it, finds a shard that ends without its index, and
-  detects this by the checksum of the index, if it has one. If the index is a separate stored object, it is replaced
-  atomically after the data: readers and crashes see the old chunks or the new ones.
+  index at the start. A reader during the write, or after a crash during it, finds a shard that does not end with its
+  index. The checksum of the index, if there is one, reveals this. If the index is a separate stored object, it is
+  replaced atomically after the data: readers see the old chunks or the new ones, also after a crash.
 - If a strategy cannot be applied, or if more than half of a shard would be unused, the shard is rewritten. A shard
-  whose index is a separate object is never compacted this way, because that would not be safe: write it as a whole
-  instead.
-- Inner shards of shards are always rewritten: they are values within a value.
+  whose index is a separate object is never compacted automatically, because that would not be safe: to compact it,
+  write the whole shard.
+- Shards within shards are always rewritten, because they are not separate values in the store.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ STRATEGIES: Final = ("rewrite", "in-place", "append")
 ORDERS: Final = ("row-major", "column-major", "morton")  # the three orders that the draft names
 MAX_CHUNKS: Final = 2**20  # chunks; upper limit for a shard that is written
 MAX_HEADER: Final = 2**31  # bytes; upper limit for a header
-FEW: Final = 8  # chunks; overlaps of up to this many are searched one chunk at a time
+FEW: Final = 8  # chunks; up to this many are checked for overlaps one at a time
 Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; None for absent ones
 
 
 class Writing(NamedTuple):
-    """The runtime options of both kinds of sharding.
+    """The runtime options for writing shards, in the codec and the storage transformer.
 
     If `header` is None, the `leading_bytes` of the storage transformer that stores the shards are left unused. Without
     such a transformer, nothing is left unused.
@@ -73,7 +74,7 @@ class ShardWriter:
         self.form = form
         self.writing = writing
         self.header = writing.header or 0
-        self.patches = writing.strategy != "rewrite"  # whether shards are changed in place
+        self.patches = writing.strategy != "rewrite"  # whether shards can be changed without rewriting them
         # whether a new shard depends on the one it replaces
         self.needs_old = self.header > 0 or form.index_pipeline.needs_old
         # the last index that was read or written: its stored form, the size of its shard, the parsed index
@@ -81,7 +82,7 @@ class ShardWriter:
 
     @cached_property
     def sequence(self) -> Sequence[int]:
-        """The numbers of the chunks in the order of writing."""
+        """The numbers of the chunks in the order in which they are written."""
         if self.writing.order == "row-major":
             return range(self.form.count)
         numbers = np.arange(self.form.count)
@@ -95,7 +96,7 @@ class ShardWriter:
     def check(self) -> None:
         """Raise ArgumentError if a shard has too many chunks to be written."""
         if self.form.count > MAX_CHUNKS:
-            raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger ones")
+            raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger chunks")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
         """Return the chunks of an old shard, to be changed and joined again. Without an old shard, all are None."""
@@ -114,7 +115,7 @@ class ShardWriter:
         return self._assemble(pieces, table, old)
 
     def join_uncompressed(self, blocks: NDArray, length: int, old: Buffer | None) -> Value:
-        """Build a shard that has all chunks, uncompressed and of equal length, in the order of the index."""
+        """Build a shard with all chunks present, uncompressed, of equal length, and in the order of the index."""
         form = self.form
         table = np.empty((form.count, 2), np.uint64)
         table[:, 0] = self._first_offset() + np.arange(form.count, dtype=np.uint64) * np.uint64(length)
@@ -135,7 +136,7 @@ class ShardWriter:
     def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Value | None:
         """Build a shard with some chunks replaced. Most of its pieces are long slices of the old shard.
 
-        Returns None if the old shard has gaps or another order, or if the new one would be empty.
+        Returns None if the old shard has gaps, if its chunks are in another order, or if the new shard would be empty.
         """
         form, present = self.form, index.check()
         lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
@@ -171,7 +172,7 @@ class ShardWriter:
         return bytes(room)
 
     def index(self, table: NDArray, old: Buffer | None = None) -> Buffer:
-        """Return the stored form of an index, which replaces that of `old`."""
+        """Return the stored form of an index. `old` is the stored index that it replaces."""
         pipeline = self.form.index_pipeline
         return pipeline.encode_always(table.reshape(pipeline.spec.shape), old)
 
@@ -188,7 +189,7 @@ class ShardWriter:
         return index
 
     def patch(self, source: Source, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Patches | None:
-        """Return the patches, in this order, that change chunks of a stored shard.
+        """Return the patches that change chunks of a stored shard, in the order in which they must be written.
 
         Returns None if the shard must be rewritten.
         """
@@ -240,7 +241,7 @@ def _bytes(entry: Entry) -> int:
 
 
 def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
-    """Place the chunks consecutively from an offset on."""
+    """Place the chunks consecutively, starting at an offset."""
     placed: Placed = {}
     for i, chunk in changes.items():
         placed[i] = None if chunk is None else (position, chunk)
@@ -249,7 +250,7 @@ def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
 
 
 def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None]) -> Placed | None:
-    """Place each chunk where the old one is. Returns None if one does not fit."""
+    """Place each chunk where the old one is. Returns None if that is not possible for one of them."""
     placed: Placed = {}
     shared = set() if index.in_order else _shared(index.table, changes)
     for i, chunk in changes.items():
@@ -290,7 +291,7 @@ def _joined(pieces: Sequence[Patch]) -> Patches:
 
 
 def _morton(grid: tuple[int, ...]) -> NDArray:
-    """Return for each chunk, row-major, its number along the Morton curve: the interleaved bits of its coordinates."""
+    """Return the Morton number of each chunk, in row-major order: the interleaved bits of its coordinates."""
     coords = np.unravel_index(np.arange(np.prod(grid, dtype=int)), grid) if grid else ()
     number = np.zeros(np.prod(grid, dtype=int), np.uint64)
     place = 0

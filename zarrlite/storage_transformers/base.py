@@ -1,4 +1,4 @@
-"""The interface of storage transformers: stores over stores.
+"""The interface of storage transformers, each of which wraps a store in another one.
 
 Rules (core spec, Storage transformers)
 - The order is Array -> first -> ... -> last -> Store: the first entry of the list is next to the array.
@@ -33,20 +33,20 @@ class ArrayInStore(NamedTuple):
 
 
 class StorageTransformer(Extension):
-    """Builds, from the next store of the stack, the store that the array or the previous transformer sees."""
+    """Wraps the next store of the stack in the store that the array, or the previous transformer, uses."""
 
     kind: ClassVar[str] = "storage_transformer"
 
     @property
     def leading_bytes(self) -> int:
-        """The bytes at the start of each value that are stored apart from its main part, such as a header."""
+        """The number of bytes at the start of each value, such as a header, that are stored separately."""
         return 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Raise MetadataError, with a pointer relative to the transformer, if it does not fit the array."""
+        """Raise MetadataError, with a pointer relative to the transformer, if the array cannot use it."""
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, its first one. Returns None if that is impossible."""
+        """Return an equivalent array without this transformer, which is the first. Returns None if impossible."""
         return None
 
     @abstractmethod
@@ -54,12 +54,12 @@ class StorageTransformer(Extension):
         """Return the transformed store."""
 
     def anatomy(self) -> Divided | Combined | None:
-        """Describe how chunks are stored in the next store. Returns None if that is not known."""
+        """Describe how chunks are stored in the next store. Returns None if this is not known."""
         return None
 
 
 def leading_bytes_after(array: ArrayInStore, transformer: StorageTransformer | None = None) -> int:
-    """Return the leading bytes of the transformer after `transformer`; if that is None, of the first one."""
+    """Return `leading_bytes` of the transformer that follows `transformer`, or of the first one if that is None."""
     known = iter([each for each in array.storage_transformers or () if not isinstance(each, Ignored)])
     if transformer is not None:
         next((each for each in known if each is transformer), None)

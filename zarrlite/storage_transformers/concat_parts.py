@@ -4,9 +4,9 @@ Rules (proposal `concat-parts`, Description and Configuration)
 - "The key for each part is formed by appending the key_suffix to the base key of the chunk."
 - Writing splits by `size`, which "is required for all but at most one part".
 - No two parts may share a key: suffixes must differ, must not start with a digit (chunk 1 with suffix `0` would have
-  the key of chunk 10), and must not move a key elsewhere (`names.key_text_fault`).
+  the key of chunk 10), and must not move a key out of the array (`names.key_text_fault`).
 
-How parts are read and written is in parts_store.py.
+parts_store.py reads and writes the parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from zarrlite.stores.base import Store
 @register
 @dataclass(frozen=True)
 class ConcatParts(StorageTransformer):
-    """Stores each chunk in consecutive parts, each of which is an object of its own."""
+    """Stores each chunk in consecutive parts, each of which is a separate object."""
 
     # proposal concat-parts, Concatenate Parts Storage Transformer: "Name: concat-parts"
     name = "concat-parts"
@@ -73,13 +73,13 @@ class ConcatParts(StorageTransformer):
 
     @property
     def leading_bytes(self) -> int:
-        """The total size of the parts that precede the part without a size. New shards leave as many bytes unused."""
+        """The total size of the parts before the part without a size. New shards leave that many bytes unused."""
         # proposal concat-parts, Example with sharding_indexed and a Header: "account for the 64-byte header padding"
         sizes = [part.size for part in self.parts]
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Refuse suffixes of another `concat-parts` nearer to the array: its parts reach this one as ordinary keys."""
+        """Refuse suffixes that a `concat-parts` nearer to the array uses: two parts would have the same key."""
         taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:

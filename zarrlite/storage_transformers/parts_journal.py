@@ -1,15 +1,17 @@
-"""The journal of a chunk in parts: enough to complete a change that was interrupted between two parts.
+"""The journal of a chunk that is stored in parts. With it, a change that was interrupted can be completed or undone.
 
 Rules
-- It is stored beside the chunk; its name is `__zarrlite.journal.` and the last segment of the chunk's key. The journals
-  of a `concat-parts` after another one also have a number in the name, since chunks of both may have the same key.
-- It records the sizes of the parts before and after the change, and the bytes that change; a checksum covers all of it.
-  Without such bytes, it states that the chunk is missing if its parts do not fit together. This suffices to create and
-  to erase a chunk.
-- A large part that is replaced as a whole is not recorded, since it would be written twice. Instead, the journal
-  records how to undo the change (the old bytes of the part that is emptied) and a mark: bytes in which the new large
-  part differs from the old one. As long as the stored part does not have the mark, the chunk is the old one.
-- If the parts fit together, they are the chunk, whatever a journal says: another program may have written them since.
+- Parts fit together if all of them exist and have the required sizes. They are then the chunk, whatever its journal
+  says, because another program may have written them since.
+- The journal is stored next to the chunk. Its name is `__zarrlite.journal.` and the last segment of the chunk's key.
+  If an array has several `concat-parts`, chunks of two of them may have the same key. The journals of the second and
+  later ones therefore also have a number in their names.
+- It records the sizes of the parts before and after the change, and the bytes that change. A checksum covers all of it.
+- A journal without any bytes to change means that the chunk is missing while its parts do not fit together. That is
+  enough to create or erase a chunk.
+- The bytes of a large part that is replaced as a whole are not recorded, since they would be written twice. Instead,
+  the journal records how to undo the change (the old bytes of the part that is emptied during it), and a mark: bytes in
+  which the new large part differs from the old one. Until the stored part contains the mark, the chunk is the old one.
 
 The order of changes is in parts_store.py.
 """
@@ -38,29 +40,29 @@ PartPatch = tuple[int, int, Value]  # number of the part, offset in it, the byte
 
 
 def key_of(chunk: str, level: int) -> str:
-    """Return the key of the journal of a chunk; `level` counts the transformers of this kind before this one."""
+    """Return the key of the journal of a chunk; `level` is the number of `concat-parts` before this one."""
     head, slash, name = chunk.rpartition("/")
     return f"{head}{slash}{NAME}{f'-{level}' if level else ''}.{name}"
 
 
 def chunk_of(key: str, level: int) -> str | None:
-    """Return the key of the chunk that a journal belongs to. Returns None if the key is not that of a journal."""
+    """Return the key of the chunk to which a journal belongs. Returns None if the key is not that of a journal."""
     head, slash, name = key.rpartition("/")
     prefix = key_of("", level)
     return f"{head}{slash}{name[len(prefix) :]}" if name.startswith(prefix) and name != prefix else None
 
 
 class Journal(NamedTuple):
-    """A change of a chunk that is under way."""
+    """An unfinished change of a chunk."""
 
     before: Sizes
     after: Sizes
     patches: Sequence[PartPatch]
     back: Sequence[PartPatch] = ()  # undo patches: they restore the old chunk if the mark is not stored
-    mark: PartPatch | None = None  # bytes of a new part that is not in the journal; empty if its size identifies it
+    mark: PartPatch | None = None  # bytes that identify a new part that is not in the journal; may be empty
 
     def encode(self) -> list[Buffer]:
-        """Return the stored form, in pieces. It omits the part that has the mark."""
+        """Return the stored form, as a list of buffers. The part that has the mark is omitted."""
         marks = [] if self.mark is None else [self.mark]
         patches = [patch for patch in self.patches if self.mark is None or patch[0] != self.mark[0]]
         sizes = [_MISSING if size is None else size for size in (*self.before, *self.after)]
@@ -75,7 +77,7 @@ class Journal(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> Journal | None:
-        """Parse the stored form of a journal. Returns None if the form is unknown or damaged."""
+        """Parse the stored form of a journal. Returns None if its format is unknown or it is damaged."""
         position = len(_MAGIC) + _COUNTS.size
         if not data.startswith(_MAGIC) or len(data) < position:
             return None
@@ -97,7 +99,7 @@ class Journal(NamedTuple):
         return cls(sizes[:count], sizes[count:], patches[:changed], back, next(iter(marks), None))
 
     def explains(self, found: Sizes, parts: Sizes) -> bool:
-        """Whether parts of the sizes `found` can occur during this change. `parts` are the required sizes, or None."""
+        """Whether the parts can have the sizes `found` during this change. `parts` contains the required sizes."""
         if len(self.before) != len(found) or not self._can_be_applied(found):
             return False
         for size, before, after, expected in zip(found, self.before, self.after, parts, strict=True):
@@ -110,7 +112,11 @@ class Journal(NamedTuple):
         return True
 
     def _can_be_applied(self, found: Sizes) -> bool:
-        """Whether patches fit the sizes of their parts, and begin at most their total size after the end of a part."""
+        """Whether patches can be applied to parts of these sizes.
+
+        A patch must end within the size that its part is to have. It may begin after the present end of the part, but
+        not further from it than the size of all patches.
+        """
         room = sum(size_of(data) for _, _, data in self.patches)
         ends = [*((patch, self.after) for patch in self.patches), *((patch, self.before) for patch in self.back)]
         for (number, start, data), sizes in ends:
@@ -120,7 +126,7 @@ class Journal(NamedTuple):
         return self.mark is None or self.mark[0] < len(found)
 
     def remaining(self, stored: Sequence[Buffer | None]) -> Journal:
-        """Return the change that makes the stored parts a chunk: this one or, if the mark is not stored, its undo."""
+        """Return the change that completes the chunk: this one, or its undo if the mark is not stored."""
         if self.mark is None:
             return self
         number, start, data = self.mark
@@ -130,7 +136,7 @@ class Journal(NamedTuple):
         return Journal(self.before, self.before, self.back)
 
     def values(self, stored: Sequence[Buffer | None]) -> list[Buffer] | None:
-        """Return the parts after the change, given the stored ones. Returns None if the chunk is missing then."""
+        """Return the parts after the change, given the stored ones. Returns None if the chunk is missing afterwards."""
         if not self.patches:
             return None
         values: list[Buffer] = []

@@ -1,13 +1,13 @@
-"""A chunk in parts as a source.
+"""A source that reads a chunk from its parts.
 
 Rules
 - All reads see one state of the chunk. A read that one part can serve opens only that part. Every other read opens all
-  parts, those with a size first, and checks afterwards that they are still the stored ones. If not, it raises
+  parts, those with a size first, and checks afterwards that they have not been replaced. If they have, it raises
   ReplacedError, and the reader starts over.
 - Parts that a store reads by key are requested together, those of several chunks in one batch. Their sizes are
-  requested only if the answers do not fit.
-- If all parts are missing, the chunk is missing. If some are missing, or a part does not have its size, the journal
-  decides (parts_journal.py); without one, an error names the part.
+  requested only if the answers do not have the expected lengths.
+- If all parts are missing, the chunk is missing. If some are missing, or a part does not have the required size, the
+  journal decides (parts_journal.py); without a journal, an error names the part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zarrlite.stores.base import Store, read_together
 
 
 class Part(NamedTuple):
-    """One object of a chunk."""
+    """One of the objects in which a chunk is stored."""
 
     key_suffix: str
     size: int | None = None
@@ -36,11 +36,11 @@ Piece = tuple[int, ByteRange, int | None]  # number of a part, a range of it, an
 
 
 class Parts:
-    """The parts that every chunk of an array has, and which of them hold which bytes."""
+    """The parts of every chunk of an array, and the bytes of the chunk that each of them contains."""
 
     def __init__(self, parts: Sequence[Part], level: int = 0) -> None:
         self.all = tuple(parts)
-        self.level = level  # number of the transformers of this kind that are nearer to the array
+        self.level = level  # number of `concat-parts` transformers that are nearer to the array
         self.suffixes = [part.key_suffix for part in self.all]
         self.sizes = [part.size for part in self.all]
         unsized = [i for i, size in enumerate(self.sizes) if size is None]
@@ -49,13 +49,13 @@ class Parts:
         self.head = sum(known[: self.first_unsized])  # bytes of the sized parts before the first part without a size
         self.tail = sum(known[self.last_unsized + 1 :])  # bytes of the sized parts after the last part without a size
         self.main = self.first_unsized if len(unsized) == 1 else None  # the part without a size, if it is the only one
-        # bytes of the last part if it can be replaced alone (it is sized, and the part before it is not), otherwise 0
+        # size of the last part if it can be replaced alone: it has a size, and the part before it does not; otherwise 0
         self.separate_tail = known[-1] if self.last_unsized == len(self.all) - 2 else 0
-        # the part that is emptied while others are replaced; None if no part has a size other than 0
+        # number of the part that is emptied while others are replaced; None if no part has a size other than 0
         self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
-        # pieces of the ranges that are exactly the first or the last part, such as that of an index
+        # pieces of the ranges that cover exactly the first or the last part, such as the range of an index
         self._ends: dict[ByteRange, list[Piece]] = {}
         if known[0]:
             self._ends[ByteRange(0, known[0])] = [(0, ALL, known[0])]
@@ -63,7 +63,7 @@ class Parts:
             self._ends[ByteRange(-known[-1])] = [(len(self.all) - 1, ALL, known[-1])]
 
     def guess(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range that are known, or likely, without looking up sizes. Returns [] otherwise."""
+        """Return the pieces of a range, or the most likely ones, without looking up sizes. Returns [] if unknown."""
         start, stop = byte_range
         if self.main is not None and stop is not None and self.head <= start < stop:
             # most likely the whole range is in the part without a size: reading shows whether that part is too short
@@ -86,7 +86,7 @@ class Parts:
     def whole(self, most: int, size: int | None) -> list[Piece]:
         """Return the pieces of a whole chunk that has at most `most` bytes, or exactly `size`.
 
-        Where possible, the pieces request one byte more, to detect parts that are too long.
+        Where possible, a piece requests one byte more, to detect a part that is too long.
         """
         rest = None if size is None else size - self.head - self.tail
         main = (ByteRange(0, most - self.head if rest is None else rest + 1), rest)
@@ -94,7 +94,7 @@ class Parts:
 
 
 def cut(sizes: Sequence[int | None], start: int, stop: int) -> list[Piece]:
-    """Cut a range of consecutive parts of these sizes into pieces."""
+    """Return the pieces of a range of bytes in consecutive parts of these sizes."""
     found: list[Piece] = []
     for number, size in enumerate(sizes):
         size = size or 0
@@ -114,7 +114,7 @@ class ChunkInParts(Source):
     _sizes: list[int] | None = None  # sizes of all parts, once they are known; empty if the chunk is missing
     _belong_together = False  # whether the open parts were found to belong to one state of the chunk
     _has_answered = False  # whether anything was read before all parts were opened
-    _is_changing = False  # whether a part that was read alone turned out not to fit the others
+    _is_changing = False  # whether a part that was read alone turned out not to match the others
     _was_replaced = False  # whether this object found that the chunk was replaced; the parts may also report it
 
     def __init__(self, store: Store, key: str, parts: Parts, by_key: bool) -> None:
@@ -148,7 +148,7 @@ class ChunkInParts(Source):
         return None if value is None else [value]
 
     def _read_into_one(self, pieces: Sequence[Piece], memory: memoryview | None) -> Buffer | None:
-        """Read pieces of open parts to one buffer. Returns None if one of them is too short."""
+        """Read pieces of open parts into one buffer. Returns None if one of the pieces is too short."""
         total = sum(length or 0 for _, _, length in pieces)
         buffer = memory if memory is not None and len(memory) >= total else np.empty(total, np.uint8).data
         start = 0
@@ -176,7 +176,7 @@ class ChunkInParts(Source):
                 return None
             try:
                 self.sizes()
-            except DataError:  # a read raises it
+            except DataError:  # reading the chunk raises it
                 return None
         return sum(self._sizes) if self._sizes else None
 
@@ -206,7 +206,7 @@ class ChunkInParts(Source):
         return self._key + self._parts.suffixes[number]
 
     def _open(self, number: int) -> Source:
-        """Return a part. Opens it on first use."""
+        """Return the source of a part. Opens it on first use."""
         found = self._opened.get(number)
         if found is None:
             found = self._opened[number] = self._store.source(self._key_of(number))
@@ -227,7 +227,7 @@ class ChunkInParts(Source):
         return ReplacedError(message)
 
     def plan(self, byte_range: ByteRange) -> list[Piece]:
-        """Return the pieces of a range. If looking up sizes takes requests, these are the most likely pieces."""
+        """Return the pieces of a range. If looking up sizes takes requests, returns the most likely pieces instead."""
         pieces = self._parts.guess(byte_range)
         if self._sizes is None:
             is_alone = len(pieces) == 1 and (not self._opened or self._opened.keys() == {pieces[0][0]})
@@ -243,7 +243,8 @@ class ChunkInParts(Source):
     def plan_alone(self, byte_range: ByteRange, size: int | None) -> list[Piece]:
         """Return the pieces of a range that is requested alone. `size` is the size of the chunk, if it is known.
 
-        A whole chunk, or its maximum size if the size is not known, is requested as one piece of every part.
+        If the range covers the whole chunk, or the maximum size of a chunk whose size is not known, there is one piece
+        for each part.
         """
         parts, (start, stop) = self._parts, byte_range
         is_all = start == 0 and stop is not None and size in (None, stop)
@@ -254,7 +255,7 @@ class ChunkInParts(Source):
     def _complete(
         self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given the answers for its planned pieces. If they do not fit, looks up all sizes."""
+        """Return a range, given the answers for its planned pieces. If these do not match, looks up all sizes."""
         if not pieces or not _fits(pieces, found):
             opened = {**self._opened}
             sizes = self.sizes()
@@ -276,7 +277,7 @@ class ChunkInParts(Source):
         return joined[:end] if first == 0 and end is not None and end > 0 else joined
 
     def sizes(self) -> list[int]:
-        """Return the sizes of all parts, an empty list if all are missing. Raises DataError if they do not fit."""
+        """Return the sizes of all parts, or [] if all are missing. Raises DataError if they do not fit together."""
         if self._sizes is None:
             found: list[Any] = [*self._parts.sizes]
             fault: DataError | None = None
@@ -284,7 +285,7 @@ class ChunkInParts(Source):
                 expected = found[number]
                 size = found[number] = self._open(number).size()
                 if size is None:
-                    fault = DataError(f"the part {self._key_of(number)!r} is missing, others are there")
+                    fault = DataError(f"the part {self._key_of(number)!r} is missing, but other parts exist")
                 # proposal concat-parts, Configuration: "The size of the part in bytes."
                 elif size != expected and expected is not None:
                     fault = TruncatedError(f"the part {self._key_of(number)!r} has {size} bytes, not {expected}")
@@ -296,7 +297,7 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _recover(self, sizes: Sequence[int | None], fault: DataError) -> list[int]:
-        """Take the chunk from its journal, if a change of its parts is under way or was interrupted.
+        """Reconstruct the chunk with its journal, if a change of its parts is in progress or was interrupted.
 
         Raises the fault of the parts if there is no such journal.
         """
@@ -317,7 +318,7 @@ class ChunkInParts(Source):
             raise self._replaced("was replaced while it was read; read it again")
         if journal is None:
             # After the sizes were read, a missing part may have been stored, its journal removed, and the chunk erased
-            # again. If another part is still there then, so is the journal of the erasure, which this finds.
+            # again. If another part still exists then, so does the journal of the erasure, which is found here.
             if self._store.get(key) != stored or not self.is_current():
                 self._was_replaced = True
                 raise ReplacedError("was replaced while it was read; read it again")
@@ -329,7 +330,7 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _values(self, journal: Journal) -> list[Buffer] | None:
-        """Return the parts after the change in a journal. Returns None if the chunk is missing then."""
+        """Return the parts after the change in a journal. Returns None if the chunk is missing afterwards."""
         stored: list[Buffer | None] = [None] * len(self._opened)
         # read the part with the mark last: if it is still the old one, so were the others when they were read
         for number in sorted(self._opened, key=lambda i: journal.mark is not None and i == journal.mark[0]):
@@ -338,9 +339,9 @@ class ChunkInParts(Source):
 
 
 def _has_only_grown(part: Source) -> bool:
-    """Whether bytes were appended to a part since it was opened: the bytes that an older index refers to are unchanged.
+    """Whether bytes were appended to a part since it was opened, so that bytes an older index refers to are unchanged.
 
-    A part that still has its size, or was replaced, may have been overwritten in place before.
+    False for a part that was replaced, or that still has its size: it may have been overwritten in place.
     """
     return isinstance(part, GrowingSource) and part.has_grown()
 
@@ -349,13 +350,13 @@ Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, an
 
 
 def read_chunks(plans: Sequence[Plan]) -> list[Buffer | None]:
-    """Read ranges of several chunks, None for missing ones. Parts that are read by key take one batch of requests."""
+    """Read ranges of several chunks; None stands for a missing chunk. Parts read by key are requested in one batch."""
     buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
     return [chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans]
 
 
 def _read_pieces(pieces: Sequence[tuple[ChunkInParts, Piece]]) -> list[Buffer | None]:
-    """Read pieces of the parts of several chunks, those without a size last."""
+    """Read pieces of the parts of several chunks. Parts without a size are read last."""
     order = sorted(range(len(pieces)), key=lambda i: pieces[i][0]._parts.sizes[pieces[i][1][0]] is None)
     answers = read_together((chunk._open(number), r) for chunk, (number, r, _) in (pieces[i] for i in order))
     for chunk in {chunk for chunk, _ in pieces}:

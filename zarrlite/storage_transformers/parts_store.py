@@ -1,17 +1,20 @@
-"""Chunks in parts: the store of the `concat-parts` transformer.
+"""The store of the `concat-parts` transformer, in which chunks are stored in parts.
 
 Rules
-- A value that does not fit the parts is refused before anything is stored.
+- A value whose size does not match the parts is refused before anything is stored.
 - A chunk is replaced in five steps, each a durable operation of the store: store its journal (parts_journal.py); empty
-  one sized part, after which readers follow the journal; store the other parts; store the emptied part; remove the
-  journal. An interruption leaves the old chunk or the new one, and the next writer completes or undoes the change.
+  one part that has a size, after which readers follow the journal; store the other parts; store the emptied part;
+  remove the journal. An interruption leaves the old chunk or the new one, and the next writer completes or undoes the
+  change.
 - If the largest part is replaced as a whole, it is not in the journal. It is stored before all others, and determines
-  whether the chunk is the new one.
-- A new chunk is missing until all its parts are stored; a chunk is erased as soon as one part is. Its journal says so.
+  whether readers get the old chunk or the new one.
+- A new chunk is missing until all its parts are stored, and a chunk is erased as soon as one of its parts is erased.
+  The journal records this.
 - Replacing a single object as a whole needs no journal. Neither does appending bytes and then replacing the last part,
-  as for a shard whose index is a part of its own.
-- No lock excludes writers on other machines. A store that they may write to (`Limits.shared`) is refused.
-- Chunk keys are listed, keys of parts and journals never. All other keys pass through.
+  as for a shard whose index is a separate part.
+- No lock excludes writers on other machines. If such writers are possible (`Limits.shared`), chunks of several parts
+  are not written.
+- Listings contain the keys of chunks, never those of parts or journals. All other keys pass through.
 
 Reading is in parts_source.py.
 """
@@ -45,9 +48,9 @@ from zarrlite.stores.base import (
     set_under_lock,
 )
 
-_MAX_SEEN = 1024  # chunk keys to remember
+_MAX_SEEN = 1024  # upper limit for chunk keys that are remembered
 _FIRST_COMPARED = 256  # bytes of a part that are compared first
-_MARK = 16  # bytes; size of the mark by which a new part differs from the old one
+_MARK = 16  # bytes; largest size of the mark that distinguishes a new part from the old one
 
 
 class PartsStore(Store):
@@ -56,7 +59,7 @@ class PartsStore(Store):
     def __init__(self, store: Store, parts: Sequence[Part], array: ArrayInStore, journal: bool, level: int) -> None:
         self.store = store
         self.parts = Parts(parts, level)
-        self.journal = journal  # whether changes of several parts are recorded beside them until they are complete
+        self.journal = journal  # whether a change of several parts is recorded in a journal until it is complete
         self.read_only, self.limits = store.read_only, store.limits
         self._decode = array.chunk_key_encoding.decode
         self._ndim = len(array.shape)
@@ -170,7 +173,7 @@ class PartsStore(Store):
         return read_current((source,), change, source)
 
     def _write(self, key: str, new: Value | InPlace | None) -> None:
-        """Store a new value, patches or nothing, under the lock of the chunk."""
+        """Store a new value or patches, or erase the chunk if `new` is None. The caller holds the lock of the chunk."""
         if isinstance(new, InPlace):
             self._overwrite(key, new.patches)
         elif new is None:
@@ -185,7 +188,7 @@ class PartsStore(Store):
                 self._replace(key, self._difference(key, values, after))
 
     def _difference(self, key: str, values: list[list[Any]], after: Sequence[int]) -> Journal:
-        """Return the change that stores these values. It changes only one part if all others have the same values.
+        """Return the change that stores these values. It changes only one part if all others stay the same.
 
         The largest part is compared only if another one differs, and only up to the first difference.
         """
@@ -218,9 +221,9 @@ class PartsStore(Store):
         return change
 
     def _mark(self, keys: Sequence[str], number: int, value: Value, before: int | None, after: int) -> PartPatch | None:
-        """Return the first bytes of a part that differ from the stored ones. Returns None if the part is the same.
+        """Return a mark: bytes of a new part that differ from the stored ones. Returns None if the part stays the same.
 
-        The bytes are empty if the size alone distinguishes the new part from the old one.
+        The mark is empty if the size alone distinguishes the new part from the old one.
         """
         if before != after:
             return number, 0, b""
@@ -244,11 +247,11 @@ class PartsStore(Store):
         return all(size is not None and expected in (None, size) for size, expected in pairs)
 
     def _replace(self, key: str, change: Journal) -> None:
-        """Change a chunk, so that readers and crashes see the old one or the new one."""
+        """Change a chunk such that readers, even after a crash, get either the old chunk or the new one."""
         patches = [p for p in change.patches if size_of(p[2]) or change.before[p[0]] != change.after[p[0]]]
         change = change._replace(patches=patches)
         if all(size is None for size in change.before):
-            # until all parts are there, the chunk is still missing
+            # until all parts are stored, the chunk is still missing
             self._set_journal(key, change._replace(patches=()))
             self.store.change(self._changes(key, change, range(len(change.after))))
         elif self._fit(change.before) and len(patches) <= 1 and all(_is_whole(change, *patch) for patch in patches):
@@ -260,7 +263,7 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _roll_forward(self, key: str, change: Journal, sizes: Sizes) -> None:
-        """Make a change whose journal is stored. A crash is safe after every step."""
+        """Carry out a change whose journal has been stored. A crash is safe after every step."""
         if not change.patches:
             self._erase_parts(key)
             return
@@ -275,7 +278,7 @@ class PartsStore(Store):
         self.store.change(changes)
 
     def _changes(self, key: str, change: Journal, numbers: Iterable[int]) -> list[tuple[str, Change]]:
-        """Return the changes of parts: first the part with the mark, last those with a size."""
+        """Return the changes of parts in the order to make them: the part with the mark first, sized parts last."""
         keys = self.keys_of(key)
         decisive = None if change.mark is None else change.mark[0]
         changes: list[tuple[str, Change]] = []
@@ -297,7 +300,7 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _erase_parts(self, key: str) -> None:
-        """Erase all parts. The first one is the part that readers of several parts open."""
+        """Erase all parts. `Parts.sentinel` is first, so that readers of several parts notice the incomplete chunk."""
         keys = self.keys_of(key)
         if self.parts.sentinel is not None:
             self.store.erase(keys.pop(self.parts.sentinel))
@@ -315,9 +318,9 @@ class PartsStore(Store):
             self.store.erase(self.journal_of(key))
 
     def complete(self, key: str) -> bool:
-        """Complete a change of a chunk that was interrupted, and remove its journal.
+        """Complete or undo an interrupted change of a chunk, and remove its journal.
 
-        Returns whether the parts fit together then, or all are missing.
+        Returns whether the parts then fit together, or are all missing.
         """
         self._check_single_writer(key)
         with self.lock(key):
@@ -351,7 +354,7 @@ class PartsStore(Store):
                 return
             end = sum(before[: (self.parts.main or 0) + 1])  # end of the part that grows
             if _is_appended(patches, end, new_size, self.parts.separate_tail):
-                # the index is a part of its own: the chunks that it points at are stored before it
+                # the index is a separate part, so the chunks that it refers to can be stored before it
                 change = Journal(before, after, _by_part(patches, after))
                 main: Any = self.parts.main
                 self.store.change([*self._changes(key, change, [main]), *self._changes(key, change, [len(after) - 1])])
@@ -363,9 +366,9 @@ class PartsStore(Store):
     def _patch(
         self, key: str, source: Source, before: Sequence[int], after: Sequence[int], patches: Sequence[Patch]
     ) -> None:
-        """Overwrite bytes of the parts, which have the sizes `before` and `after` the change."""
+        """Overwrite bytes of the parts. `before` and `after` are the sizes of the parts before and after the change."""
         changed = _by_part(patches, after)
-        # this part is stored as a whole: the part that is emptied meanwhile or, if none is, the only one with any bytes
+        # one part is stored as a whole: the sentinel, which is emptied, or (without one) the only part with any bytes
         number = self.parts.main if self.parts.sentinel is None else self.parts.sentinel
         if changed and number is not None:
             start = sum(before[:number])
@@ -376,7 +379,7 @@ class PartsStore(Store):
             self._replace(key, Journal(before, after, changed))
 
     def _sizes_of(self, key: str, size: int) -> list[int]:
-        """Return the sizes of the parts of a value of `size` bytes; raises ArgumentError if they do not fit."""
+        """Return the sizes of the parts of a value of `size` bytes. Raises ArgumentError if it cannot be split."""
         sized = sum(part.size or 0 for part in self.parts.all)
         unsized = [part.key_suffix for part in self.parts.all if part.size is None]
         # proposal concat-parts, Configuration: "required for all but at most one part when writing"
@@ -386,11 +389,11 @@ class PartsStore(Store):
         rest = size - sized
         if rest < 0 or (rest and not unsized):
             need = f"at least {sized}" if unsized else str(sized)
-            raise ArgumentError(f"a value of {size} bytes does not fit parts of {need} bytes", key=key)
+            raise ArgumentError(f"a value must have {need} bytes, the total size of its parts, not {size}", key=key)
         return [rest if part.size is None else part.size for part in self.parts.all]
 
     def lock(self, key: str) -> contextlib.AbstractContextManager[Any]:
-        """Lock a chunk by its first part: the writers of all its parts do so."""
+        """Lock a chunk by locking its first part, as all writers of its parts do."""
         return self.store.lock(self.keys_of(key)[0] if self.is_chunk(key) else key)
 
     # listing
@@ -420,12 +423,12 @@ class PartsStore(Store):
                 yield chunk
 
     def chunk_of_journal(self, key: str) -> str | None:
-        """Return the chunk that a stored journal belongs to. Returns None if the key is not that of a journal."""
+        """Return the key of the chunk to which a journal belongs. Returns None if the key is not that of a journal."""
         chunk = parts_journal.chunk_of(key, self.parts.level) if parts_journal.NAME in key else None
         return chunk if chunk is not None and self.is_chunk(chunk) else None
 
     def chunk_of(self, key: str) -> str | None:
-        """Return the chunk that a stored key is a part of. Returns None if it is not a part."""
+        """Return the key of the chunk to which a part belongs. Returns None if the key is not that of a part."""
         for part in self.parts.all:
             chunk = key[: len(key) - len(part.key_suffix)]
             if key.endswith(part.key_suffix) and self.is_chunk(chunk):
@@ -463,7 +466,7 @@ def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
 
 
 def _is_appended(patches: Sequence[Patch], end: int, new_size: int, tail: int) -> bool:
-    """Whether patches are consecutive bytes from `end` on, the last `tail` of which are the last part."""
+    """Whether patches only append bytes at `end`, and the last one is the last part, which has `tail` bytes."""
     length = sum(len(data) for _, data in patches)
     last = patches[-1] if patches else (0, b"")
     return tail > 0 and min(patches)[0] == end and length == new_size - end and last[0] == new_size - tail

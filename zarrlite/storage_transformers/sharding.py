@@ -1,9 +1,9 @@
-"""The `sharding` storage transformer of 2022: several chunks in one object, hidden from the array.
+"""The `sharding` storage transformer of 2022: it stores several chunks in one object, unseen by the array.
 
 Rules (draft "Sharding storage transformer", version 1.0)
 - The draft acts on keys under `data/root`, which Zarr no longer has. Here it acts on the chunk keys of the array.
-- Written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`. Also read are
-  its URI as a name, the draft's own object, and a missing `type`.
+- It is written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`. On
+  reading, its name may be one of its URIs, `type` may be missing, and the draft's own object is accepted.
 
 shards_store.py reads and writes the shards.
 """
@@ -92,7 +92,7 @@ class Sharding(StorageTransformer):
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Express the array with the codec `sharding_indexed`: without a checksum, its format is that of the draft."""
+        """Return an equivalent array with the codec `sharding_indexed`, whose shards have the format of the draft."""
         grid = array.chunk_grid
         if not isinstance(grid, Regular):
             return None

@@ -1,11 +1,12 @@
-"""Chunks in shards: the store of the `sharding` transformer of 2022.
+"""The store of the `sharding` transformer of 2022, in which chunks are stored in shards.
 
 Rules (draft "Sharding storage transformer", version 1.0)
 - "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own encoding.
 - The format is that of shards/: the index is at the end, with 16 bytes per chunk, little endian, without a checksum.
   The draft computes `16 * 64` as 1014; it is 1024.
 - An entry with both fields 2^64 - 1 means an absent chunk; two sentences of the draft say the opposite.
-- A read makes two rounds of requests to the next store: indices, then chunks. A shard is erased with its last chunk.
+- A read makes two rounds of requests to the next store: indices, then chunks. A shard is erased when its last
+  chunk is erased.
 
 Arrays read and write these shards with the codec `sharding_indexed` (`Sharding.fold`). This store is the interface that
 the draft describes, for all other uses.
@@ -54,13 +55,13 @@ def shard_format(per_shard: Shape) -> ShardFormat:
     # draft sharding, Binary shard format: "little-endian uint64 per chunk"
     spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
     index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
-    # any value can be a chunk here; only the codecs above know its maximum size
+    # here, a chunk may be any value: only the codecs of the array know its maximum size
     # draft sharding, Binary shard format: "The index is placed at the end of the file"
     return ShardFormat(per_shard, index, "end", Limit(0, per_byte=1))
 
 
 class ShardsStore(Store):
-    """A store whose chunks are in shards of the next store."""
+    """A store that keeps its chunks in shards in the next store."""
 
     def __init__(self, store: Store, per_shard: Shape, writing: Writing, array: ArrayInStore) -> None:
         self.store = store
@@ -74,7 +75,7 @@ class ShardsStore(Store):
         return f"ShardsStore({self.store!r}, {self.per_shard})"
 
     def place_of(self, key: str) -> Place | None:
-        """Return the shard of a chunk and its number there. Returns None if the key is not a chunk key."""
+        """Return the key of the shard of a chunk, and the number of the chunk in it. Returns None for other keys."""
         coords = self.encoding.decode(key, len(self.per_shard))
         if coords is None:
             return None  # draft sharding, Key & value transformation: "All other entries are simply passed on."
@@ -124,7 +125,7 @@ class ShardsStore(Store):
         found: Buffers = [None] * len(requests)
         values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits))
         for i, value in zip((*others, *chunks), values, strict=True):
-            found[i] = value  # None if the shard was erased meanwhile, and all its chunks with it
+            found[i] = value  # None if the shard, with all its chunks, was erased meanwhile
         return found
 
     def _parse_index(self, data: Buffer | None, source: Source) -> ShardIndex | None:
@@ -164,7 +165,7 @@ class ShardsStore(Store):
         self.change([(key, None)])
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change consecutive chunks shard by shard; other keys are passed on, in order."""
+        """Change consecutive chunks shard by shard. Changes of other keys are passed on, in order."""
         by_shard: dict[str, dict[int, Change]] = {}
         for key, change in changes:
             place = self.place_of(key)
@@ -215,7 +216,7 @@ class ShardsStore(Store):
         return self.writer.patch(source, index, values)
 
     def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Value | None:
-        """Return a shard with some of its chunks replaced; the others are copied as bytes."""
+        """Return a shard with some of its chunks replaced; the others are copied without decoding them."""
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
             chunks[n] = _apply(change, chunks[n])
@@ -225,7 +226,7 @@ class ShardsStore(Store):
         return None if is_empty and not (self.limits.shared and old is not None) else self.writer.join(chunks, old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Lock the shard of a chunk: writers of two chunks of one shard exclude each other."""
+        """Lock the shard of a chunk, so that writers of different chunks in a shard exclude each other."""
         place = self.place_of(key)
         return self.store.lock(key if place is None else place[0])
 
@@ -245,9 +246,9 @@ class ShardsStore(Store):
                 yield key
 
     def _list_shard(self, key: str, shard: tuple[int, ...], prefix: str) -> Iterator[str]:
-        """Yield the keys of the chunks in a shard that begin with a prefix."""
+        """Yield the keys, of chunks in a shard, that begin with a prefix."""
         if (self.store.size(key) or 0) < self.format.index_size:
-            self.format.parse_index(self.store.get(key) or b"")  # raises the reason
+            self.format.parse_index(self.store.get(key) or b"")  # raises an error with the reason
         chunks = [(n, chunk) for n, chunk in enumerate(self._chunk_keys(shard)) if chunk.startswith(prefix)]
         if chunks:
             with contextlib.closing(self.store.source(key)) as source:
@@ -256,7 +257,7 @@ class ShardsStore(Store):
 
 
 class ChunkInShard(Source):
-    """A chunk of an open shard: everything that is read of it is of one state of the shard."""
+    """A chunk in an open shard. All reads see the same version of the shard."""
 
     def __init__(self, store: ShardsStore, shard: Source, number: int) -> None:
         self._store = store
@@ -296,7 +297,7 @@ def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
-    """Run a reading of at most one round together with other requests. Returns the answers of the others first."""
+    """Run a reading of at most one round together with other requests. Returns the answers to the others first."""
     others = [*others]
     try:
         requests, memory = next(reading)

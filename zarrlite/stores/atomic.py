@@ -4,11 +4,12 @@ Rules
 - A value is written to a temporary file in the directory of its path. The file is then renamed under the lock of the
   path (filelock.py).
 - All values of a batch are written before the first is renamed; then they are renamed in order.
-- With `fsync`, a file is synced before it is renamed, and its directory before the next file is renamed: after a power
-  cut, no value of a batch is new unless all earlier ones are.
-- Consecutive new files of one directory are renamed under one lock of that directory.
-- Journals are stored without a lock: their writers hold the lock of the value that the journal belongs to. A new
-  journal is not renamed either: it has a checksum, and nothing depends on it before it is complete.
+- With `fsync`, a file is synced before it is renamed, and its directory is synced before the next file is renamed. So
+  after a power cut, a value of a batch is new only if all earlier ones are.
+- New files that are consecutive and in the same directory are renamed under a single lock of that directory.
+- A journal is stored without a lock of its own: its writer already holds the lock of the value to which it belongs. A
+  new journal is written directly to its path: its checksum shows whether it is complete, and nothing depends on it
+  before it is.
 - If another writer removes the directory meanwhile, storing a single value creates it again. Storing a batch fails and
   can be repeated.
 - A failure leaves no temporary file and no empty directory.
@@ -45,8 +46,8 @@ class _Temporary(NamedTuple):
 def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: PathLock | None = None) -> None:
     """Store values under their keys, in order.
 
-    A caller that holds the lock of the only key, and changes nothing afterwards, passes it as `lock`. Then the lock is
-    not transferred to the new file.
+    `lock` is for callers that store a single key, hold its lock and change nothing afterwards: the lock is then not
+    transferred to the new file.
     """
     with _Temporaries(root, fsync) as temporaries:
         value: Value = b""
@@ -56,7 +57,10 @@ def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: P
 
 
 def put_journal(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
-    """Store a new journal. Returns False if it exists or cannot be written: `put` replaces it, or reports the error."""
+    """Store a new journal.
+
+    Returns False if it exists or cannot be written. The caller then uses `put`, which replaces it or reports the error.
+    """
     path = root.path(key)
     try:
         files.write(path, value, fsync=fsync)
@@ -115,7 +119,7 @@ def _link(item: _Temporary, lock: PathLock) -> bool:
 
 
 class _Temporaries:
-    """A context for temporary files: if its body fails, files that were not renamed yet are removed."""
+    """A context for temporary files: if its body fails, files that have not been renamed yet are removed."""
 
     def __init__(self, root: Root, fsync: bool) -> None:
         self.root, self.fsync = root, fsync
@@ -156,14 +160,14 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
                 files.make_directories(item.directory, fsync=fsync)
         except OSError as error:
             files.discard(item.temporary)
-            # the space of a replaced file may not be free yet (inode_locks.py)
+            # the space of a replaced file may not have been freed yet (inode_locks.py)
             if error.errno not in files.DISK_FULL or not threads.finish_deferred():
                 raise
     return files.write(item.temporary, value, fsync=fsync)
 
 
 def _rename_all(temporaries: _Temporaries, value: Value, lock: PathLock | None) -> None:
-    """Rename all items, in order. If there is only one, `value` is its value."""
+    """Rename all items, in order. A single item is written again, from `value`, if its file has disappeared."""
     items, root, fsync = temporaries.items, temporaries.root, temporaries.fsync
     done, attempts = 0, _ATTEMPTS
     while done < len(items):
@@ -180,7 +184,7 @@ def _rename_all(temporaries: _Temporaries, value: Value, lock: PathLock | None) 
 
 
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
-    """Rename the items from `first` on while they are new files of the same directory. Returns their number."""
+    """Rename consecutive items, starting at `first`, that are new files in the same directory. Returns how many."""
     directory, done = items[first].directory, first
     if not is_free(items[first].path, root) or files.is_journal(items[first].path):
         return 0

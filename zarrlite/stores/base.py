@@ -1,17 +1,19 @@
-"""The Store ABC: keys to values, with the operations and names of the core spec.
+"""The abstract base class of stores, with the operations and names of the core spec.
 
 Rules
 - A key is text without leading, trailing or doubled `/`; a prefix is empty or ends with `/`.
 - `get(k, r) == get(k)[r.start:r.stop]` for every store and every range. The result for a missing key is None.
 - A subclass must implement `get`, plus `set`, `erase` and `list` for writing. The other operations have correct but
-  slow defaults built on these four. If a class overrides one of the four, the defaults built on it are restored.
-- `set` replaces a value as a whole or not at all; with `new` it never replaces one. If the `set` of a class does not
-  take `new`, it is wrapped in a lookup under the lock of the key. Erasing a missing key is not an error.
-- `lock(key)` excludes all other writers of that key. A change that is a function reads, computes and writes under the
-  lock.
-- An exception raised by an operation of a user's class reaches the caller as a StoreError with the key, unless it is an
-  error of the library. The same holds for sources that the class returns. Exceptions of functions that are passed to
-  `change`, and of the contexts that `lock` returns, pass unchanged.
+  slow defaults built on these four. If a subclass of another store overrides one of the four, the operations built on
+  it revert to these defaults, because the inherited ones could bypass the override.
+- `set` replaces a value as a whole or not at all; with `new=True` it never replaces an existing value. A `set` without
+  the parameter `new` is wrapped: the wrapper looks up the key first, under its lock. Erasing a missing key is not an
+  error.
+- `lock(key)` excludes all other writers of that key. If a change is a function, the lock is held from reading the old
+  value to writing the new one.
+- An exception raised by an operation of a user's class reaches the caller as a StoreError that names the key, unless it
+  is already an error of this library. The same holds for sources that the class returns. Exceptions raised by functions
+  that are passed to `change`, and by the contexts that `lock` returns, are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from zarrlite.stores.store_errors import foreign_error
 from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
-_MAX_BYTES = 2**40  # bytes; a value built in memory must be smaller
+_MAX_BYTES = 2**40  # bytes; patches applied in memory must start before this offset
 _locks = Table()
 # keys and prefixes; an alias, because inside the class `list` is a method
 Listing = tuple[list[str], list[str]]
@@ -50,7 +52,7 @@ Request = tuple[str, ByteRange] | tuple[str, ByteRange, int | None]
 class InPlace(NamedTuple):
     """A change that overwrites parts of a value, in order. The value grows as needed; gaps are filled with zeros.
 
-    A store may do this in place: unlike with `set`, readers and crashes may then see a partial change.
+    A store may do this in place: unlike with `set`, readers may then see a partial change, and a crash may leave one.
     """
 
     patches: Sequence[Patch]
@@ -63,12 +65,13 @@ Change = Value | Update | None  # a new value, a function of the old one, or Non
 class Limits(NamedTuple):
     """How many requests a store handles well at once, and when one large request is cheaper than two."""
 
-    # requests under way at once; 1: requests do not wait, as in memory or on a local disk; None: one for each core
+    # how many requests may be under way at once; 1 means that requests do not wait, as in memory or on a local disk;
+    # None means one per core
     concurrency: int | None = None
-    gap: int = NEAR_CHUNK_BYTES  # bytes; two ranges of a value with a smaller gap are cheaper as one request
+    gap: int = NEAR_CHUNK_BYTES  # bytes; up to this gap between two ranges, one request is cheaper than two
     longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not merged into a longer request
-    # whether other machines, which no lock excludes, may write at the same time: an update then erases no value, and
-    # consolidated metadata is not restored after a change
+    # whether other machines, which locks do not exclude, may write at the same time; if so, updates never erase values,
+    # and consolidated metadata is not restored after a change
     shared: bool = False
 
 
@@ -79,7 +82,7 @@ class WrongSizeError(TruncatedError):
     """A value does not have the size that its reader expects."""
 
     def __init__(self, size: int, expected: int) -> None:
-        super().__init__(f"has {size} bytes, must have {expected}")
+        super().__init__(f"has {size} bytes, but must have {expected}")
         self.size = size
         self.expected = expected
 
@@ -140,7 +143,7 @@ class Store(ABC):
         """Return a value, or part of it. Returns None if the key does not exist."""
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
-        """Return parts of values, in order, None for missing keys.
+        """Return parts of values, in the order of the requests; None stands for a missing key.
 
         Where the store can guarantee it, adjacent requests for the same key read the same version of the value. If
         `memory` has room, the parts may be placed there, consecutively. Raises WrongSizeError if the store notices that
@@ -163,7 +166,7 @@ class Store(ABC):
         return None if value is None else len(value)
 
     def source(self, key: str) -> Source:
-        """Return a source for reading a value in several steps, all from the same version where the store can."""
+        """Return a source for reading a value in several steps, all of the same version if the store supports that."""
         return StoredValue(self, key)
 
     # Listing
@@ -205,10 +208,10 @@ class Store(ABC):
         self.erase_values(list(self.list_prefix(prefix)))
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order. If a store can, it checks that all new values fit before storing any.
+        """Change several values, in order. Stores that can check in advance whether all new values fit do so.
 
-        Consecutive keys that are only erased may be erased at once. A function receives the old value as a source,
-        under the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
+        Consecutive keys that are only erased may be erased together. If a change is a function, it receives the old
+        value as a source, under the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
         """
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if is_erasure:
@@ -226,7 +229,7 @@ class Store(ABC):
                 self._store(key, change)
 
     def _apply(self, key: str, change: Update) -> None:
-        """Replace a value by the result of a function of it, under the lock of the key."""
+        """Replace a value by the result of calling `change` with it. The caller holds the lock of the key."""
         source = self.source(key)
         if isinstance(source, StoredValue):
             source = ValueReadOnce(source)
@@ -245,7 +248,7 @@ class Store(ABC):
 
     @final
     def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
-        """Replace a value atomically by `fn(value)`. None means a missing value, as argument and as result."""
+        """Replace a value atomically by `fn(value)`. None stands for a missing value, as argument and as result."""
         self.change([(key, lambda source: fn(source.read_one()))])
 
     @final
@@ -255,7 +258,7 @@ class Store(ABC):
 
     @final
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Overwrite values from `start` on, as `InPlace` does."""
+        """Overwrite parts of values, each from `start` on, as `InPlace` does."""
         by_key: dict[str, list[Patch]] = {}
         for key, start, value in key_start_values:
             by_key.setdefault(key, []).append((start, value))
@@ -288,7 +291,7 @@ class Store(ABC):
 
 
 def place_of(store: Store) -> threads.Place | None:
-    """Return the place that requests to a store wait for. Returns None if they do not wait."""
+    """Return the `Place` that limits the requests to a store. Returns None if its requests do not wait."""
     requests = store.limits.concurrency
     if requests is None:
         requests = threads.workers()
@@ -296,12 +299,12 @@ def place_of(store: Store) -> threads.Place | None:
 
 
 def slowest_place(*stores: Store) -> threads.Place | None:
-    """Return the place of these stores that takes the most requests at once. Returns None if no requests wait."""
+    """Return the place of these stores that admits the most requests at once. Returns None if no store has one."""
     return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
 
 
-# Operations whose defaults are restored when a class overrides one of the four. `size` is not among them: reading whole
-# values for it would be slow, and a class whose values differ in size from those of its base overrides it.
+# Operations that revert to their defaults when a class overrides one of the four. `size` does not: its default reads
+# whole values, which is slow, and a class whose values differ in size from those of its base overrides it anyway.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -310,7 +313,7 @@ _BUILT_ON = {
 }
 
 
-# operations whose exceptions become StoreErrors, and how these continue after "'key' cannot be"
+# operations whose exceptions become StoreErrors, and the word after "'key' cannot be" in their messages
 _ACTIONS = {
     "get": "read",
     "get_partial_values": "read",
@@ -327,7 +330,7 @@ _ACTIONS = {
 
 
 def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]:
-    """Wrap an operation of a store so that all its exceptions are errors of the library."""
+    """Wrap an operation of a store so that all its exceptions become errors of this library."""
 
     @functools.wraps(operation)
     def reporting(self: Store, *args: Any, **keywords: Any) -> Any:
@@ -346,7 +349,10 @@ def _reporting(operation: Callable[..., Any], action: str) -> Callable[..., Any]
 
 
 def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]:
-    """Wrap `source` so that exceptions of a user's sources become errors of the library. Leaves `StoredValue` as is."""
+    """Wrap `source` so that exceptions of a user's sources become errors of this library.
+
+    A `StoredValue` is returned unchanged.
+    """
 
     @functools.wraps(operation)
     def source(self: Store, key: str) -> Source:
@@ -357,7 +363,7 @@ def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]
 
 
 def _reporting_change(operation: Callable[..., None]) -> Callable[..., None]:
-    """Wrap `change` so that all its exceptions are errors of the library, except those of the changes themselves."""
+    """Wrap `change` so that its exceptions become errors of this library, except those that the changes raise."""
 
     @functools.wraps(operation)
     def change(self: Store, changes: Iterable[tuple[str, Change]]) -> None:
@@ -403,7 +409,7 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
-    """Return a `set` that takes `new`, for a class whose own `set` may not take it."""
+    """Return a `set` with the parameter `new`: the given function, or a wrapper if it has no such parameter."""
     code = getattr(store_value, "__code__", None)
     if code is None or "new" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return store_value
@@ -421,8 +427,8 @@ def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
 def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
     """Store a value if the key does not exist. Returns whether it was stored.
 
-    The lookup and the write are one step under the lock of the key: atomic among the threads of a process, and among
-    processes if the lock of the store excludes them.
+    The key is looked up and written under its lock, which makes this atomic for other threads, and for other processes
+    if the lock of the store excludes them.
     """
     with store.lock(key):
         if store.size(key) is not None:
@@ -433,7 +439,7 @@ def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
 class StoredValue(Source):
     """A value that every read looks up by its key. It may change between reads."""
 
-    by_key = True  # each read is a separate request: readings prefer one large read to two small ones
+    by_key = True  # each read is a separate request, so one large read is preferred to two small ones
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
@@ -448,13 +454,13 @@ class StoredValue(Source):
 
     @staticmethod
     def read_all(requests: Sequence[tuple[Any, ByteRange]], memory: memoryview | None = None) -> Buffers:
-        """Read parts of several values of one store, in order, None for missing ones."""
+        """Read parts of several values in one store, in the order of the requests; None stands for a missing value."""
         store: Store = requests[0][0].store
         return store.get_partial_values([(source.key, byte_range) for source, byte_range in requests], memory)
 
 
 class ValueReadOnce(Source):
-    """A value that is read whole on first use, so that a change applies to the bytes from which it was computed."""
+    """A value that is read completely on first use, so a change is computed from, and applied to, the same bytes."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -472,9 +478,9 @@ class ValueReadOnce(Source):
 
 
 def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryview | None = None) -> Buffers:
-    """Read parts of several sources, in order, None for missing ones.
+    """Read parts of several sources, in the order of the requests; None stands for a missing value.
 
-    Values that a store reads by key are requested in one call; other sources are read one by one.
+    Values that are read by key are requested with one call per store; other sources are read one by one.
     """
     found: Buffers = []
     by_store: dict[int, list[tuple[int, StoredValue, ByteRange]]] = {}
@@ -493,7 +499,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
 
 
 def check_key(key: str) -> str:
-    """Return a key; raises KeyRefusedError if it could leave the store: traversal, absolute, NUL, backslash."""
+    """Return the key. Raises KeyRefusedError if it has empty segments, `.`, `..`, NUL or a backslash."""
     if not all(map(str.isalnum, key.split("/"))) and _BAD_KEY(key):  # the first check is fast and usually sufficient
         raise KeyRefusedError(
             f"{key!r} is not a key: segments must not be empty, '.' or '..', and must not contain NUL or '\\'"
@@ -502,7 +508,7 @@ def check_key(key: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return a prefix; raises KeyRefusedError unless it is empty or a key followed by `/`."""
+    """Return the prefix. Raises KeyRefusedError unless it is empty or a key followed by `/`."""
     if prefix and (not prefix.endswith("/") or _BAD_KEY(prefix[:-1])):
         raise KeyRefusedError(f"{prefix!r} is not a prefix: it must be empty, or a key followed by '/'")
     return prefix
@@ -517,7 +523,7 @@ def flat(value: Buffer) -> memoryview:
 
 
 def overwrite(old: Buffer | None, patches: Iterable[Patch]) -> bytearray:
-    """Return a value with patches applied, grown with zeros as needed."""
+    """Return a value with patches applied. It grows as needed; gaps are filled with zeros."""
     value = bytearray(b"" if old is None else old)
     for start, piece in ((start, flat(piece)) for start, piece in patches):
         if not 0 <= start < _MAX_BYTES:

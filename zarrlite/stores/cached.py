@@ -1,12 +1,13 @@
 """A read-through cache around another store.
 
 Rules
-- Chunks are cached, whole or in ranges. Documents, absent values, sizes and listings are not: they are always read from
-  the store.
-- A value that is cached is served without a request. Ranges of two versions of a value are never mixed: a range that is
-  fetched has the version of its source (an ETag), and another version drops all ranges of that key. If the
-  sources of the store have no version, only whole values are cached.
-- Writes go through, and drop the key before and after: readers that were under way store nothing.
+- Chunks are cached, either whole or as ranges. Documents, absent values, sizes and listings are not: they are always
+  read from the store.
+- A cached value is served without a request. Ranges of different versions of a value are never mixed: a fetched range
+  is cached under the version that its source reports (an ETag), and a new version drops all ranges of that key. If the
+  sources of the store report no version, only whole values are cached.
+- Writes go to the store, and drop the key from the cache before and afterwards, so that a read that overlaps with a
+  write caches nothing.
 """
 
 from __future__ import annotations
@@ -30,25 +31,24 @@ _is_document = re.compile(r"(?:\A|/)(?:[^/]*\.json|\.z[^/]*|__zarrlite\.[^/]*)\Z
 
 
 class CachedStore(WatchedStore):
-    """A store that keeps what is read from another one.
+    """A store that caches the chunks that are read from another store.
 
-    Use it around a store that is far away. Chunks that are cached are served without a request, so that changes by
-    other writers are not seen while their old values are cached.
+    Use it for a store that is slow to reach. Cached chunks are served without a request, so changes by other writers
+    are not visible while the old values are cached.
 
     Parameters
     ----------
     store : Store
         The store to read from and to write to.
     cache : str, os.PathLike or None, optional
-        A directory for the cache, which several processes may share, and which is for one store only; None keeps the
-        cache in memory.
+        A directory for the cache of this store only; several processes may share it. None keeps the cache in memory.
     max_bytes : int, optional
-        How many bytes the cache holds at most.
+        The maximum size of the cache in bytes.
 
     Raises
     ------
     ArgumentError
-        If `max_bytes` is not positive, or the directory has values of another store.
+        If `max_bytes` is not positive, or the directory contains values of another store.
     StoreError
         If the directory cannot be used.
 
@@ -92,8 +92,8 @@ class CachedStore(WatchedStore):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = [None] * len(requests)
-        whole: list[tuple[int, Request, int]] = []  # number, request, generation: values that may be read at once
-        parts: list[list[int]] = []  # numbers of the requests for one key
+        whole: list[tuple[int, Request, int]] = []  # number, request, generation: requests that are passed on together
+        parts: list[list[int]] = []  # for each key, the numbers of its requests
         numbers = range(len(requests))
         for key, group in itertools.groupby(numbers, key=lambda number: check_key(requests[number][0])):
             together = [*group]
@@ -165,7 +165,7 @@ class CachedStore(WatchedStore):
 
 
 class _CachedValue(VersionedSource):
-    """A value whose parts are cached, or are read from a source and cached."""
+    """A value whose parts are taken from the cache, or are read from a source and then cached."""
 
     def __init__(self, cache: RangeCache, key: str, source: Source) -> None:
         self._cache = cache
@@ -173,7 +173,7 @@ class _CachedValue(VersionedSource):
         self._source = source
         self.separate_tail = source.separate_tail
         self._version: Version | None = None  # version of the parts that were read so far
-        self._is_bypassed = False  # whether parts were read whose version is not known
+        self._is_bypassed = False  # whether parts of unknown version were read
         self._is_replaced = False
 
     def is_versioned(self) -> bool:
@@ -193,7 +193,7 @@ class _CachedValue(VersionedSource):
         generation = self._cache.generation(self._key)
         fetched = self._source.read([ranges[i] for i in missing], memory)
         fetched_version = self._fetched_version(ranges, fetched)
-        if len(missing) < len(ranges) and fetched_version != version:  # some parts are of an older value
+        if len(missing) < len(ranges) and fetched_version != version:  # the cached parts are from an older value
             self._cache.drop([self._key])
             generation = self._cache.generation(self._key)
             missing = [*range(len(ranges))]
@@ -216,14 +216,14 @@ class _CachedValue(VersionedSource):
         return found
 
     def _fetched_version(self, ranges: Sequence[ByteRange], fetched: list[Buffer] | None) -> Version | None:
-        """Return the version of what the source has read. Returns None if it is not known."""
+        """Return the version of the value that the source has read. Returns None if it is not known."""
         if fetched is None:
             return None
         tag = self._source.version() if isinstance(self._source, VersionedSource) else None
         if tag is not None:
             size = self._source.size()
             return None if size is None else version_of(tag, size)
-        # without a version, a value is cached if it is read at once
+        # without a version, a value is cached only if the first read is of the whole value
         is_whole = tuple(ranges) == (ALL,) and self._version is None and not self._is_bypassed
         return new_version(len(fetched[0])) if is_whole else None
 
@@ -247,7 +247,7 @@ class _CachedValue(VersionedSource):
 
 
 def _expected(request: Request) -> int | None:
-    """Return the required size of a value. Returns None if the request has none."""
+    """Return the required size of a value. Returns None if the request specifies none."""
     return request[2] if len(request) > 2 else None
 
 

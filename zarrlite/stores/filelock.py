@@ -1,20 +1,20 @@
-"""The exclusive right to write a path, among threads and processes.
+"""The exclusive right to write to a path: it excludes other threads and other processes.
 
 Rules
-- The holder of a path has flock(LOCK_EX) on the file at the path or, if there is no such file, on its directory. Where
-  directories cannot be locked (NFS), the holder has a lock file instead (lock_file.py).
-- A lock counts only if the locked inode is still the one at the path; otherwise it is released and acquired again.
-- A holder that replaces or removes the file and still needs the path first locks the inode that the path will refer to
-  next: the new file, or the directory.
+- The holder of a path has an exclusive flock on the file at the path or, if there is no such file, on its directory.
+  Where directories cannot be locked (NFS), the holder creates a lock file instead (lock_file.py).
+- A lock is valid only if the locked inode is still the one at the path; otherwise it is released and acquired again.
+- If a holder still needs the path after replacing or removing the file, it first locks the inode that takes over: the
+  new file, or the directory.
 - A directory is removed only under its lock: the holder of an absent file must not lose the directory it has locked.
-- With `lock_method="file"` the holder has a lock file, whether or not the path has a file.
-- The kernel grants a lock to a descriptor. Here it belongs to a thread, which may acquire it repeatedly.
+- With `lock_method="file"`, the holder always creates a lock file, whether or not there is a file at the path.
+- The kernel grants a flock to a descriptor. Here, a lock belongs to a thread, which may acquire it repeatedly.
 
-This module has a table (locks.py), keyed by path, that excludes the threads of this process. The holder of a path owns
-locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
+A table (locks.py), keyed by path, makes the threads of this process exclude each other. To exclude other processes, the
+holder of a path owns locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
 
-Locks of two absent files in the same directory exclude each other, which is more than needed. A thread may hold several
-paths at once if it writes each further one only under the lock of the first.
+Locks of two absent files in the same directory exclude each other, although this would not be necessary. A thread may
+hold several paths at once if it writes to all but the first only under the lock of the first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _table = Table()
 
 
 class PathLock(Lock):
-    """The exclusive right to write one path."""
+    """The exclusive right to write to one path."""
 
     __slots__ = ("_deadline", "_holds_absent", "_keep", "_locks", "_root", "fsync", "path")
 
@@ -99,9 +99,9 @@ class PathLock(Lock):
     def remove(self) -> None:
         """Unlink the file at the path, if it exists."""
         with contextlib.suppress(FileNotFoundError):
-            # Waiting for the directory while holding the file is correct only within an outer lock of the path. A
-            # single erase has no claim on the other files that the holder of the directory is about to write, and
-            # each could wait for the other.
+            # Waiting for the lock of the directory while holding that of the file is safe only within an outer lock of
+            # the path. Otherwise a deadlock is possible: the holder of the directory may be about to write to other
+            # files, including this one, and would wait for its lock.
             if self._is_nested():
                 self._transfer(None, lambda: os.unlink(self.path))
                 self._holds_absent = True
@@ -109,11 +109,11 @@ class PathLock(Lock):
                 os.unlink(self.path)
 
     def _is_nested(self) -> bool:
-        """Whether an outer context of this thread still holds the path after this change, by locking an inode."""
+        """Whether an outer context of this thread will still hold the path after the change, by locking an inode."""
         return len(self.users) > 1 and _uses_flock(self._root)
 
     def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
-        """Lock the next file of the path, or its absence; make the change; release the previous locks."""
+        """Lock `next_file`, or the absent path if it is None; make the change; release the previous locks."""
         previous = self._locks[:]
         try:
             if next_file is None:
@@ -156,7 +156,7 @@ class PathLock(Lock):
         return False
 
     def _acquire_absent(self) -> bool:
-        """Lock the absence of a file at the path. Returns False if a file has appeared there."""
+        """Lock the path while there is no file at it. Returns False if a file has appeared there."""
         self._holds_absent = True
         if self._lock_absent() and not os.path.isfile(self.path):
             return True
@@ -168,7 +168,7 @@ class PathLock(Lock):
         inode = InodeLock()
         self._locks.append(inode)
         try:
-            info = inode.open(path, flags)  # opened for writing: NFS refuses to lock files that are open for reading
+            info = inode.open(path, flags)  # for writing: NFS refuses to lock files that are open only for reading
         except OSError as error:
             if error.errno not in NOT_WRITABLE:
                 raise
@@ -181,7 +181,7 @@ class PathLock(Lock):
     def _lock_absent(self) -> bool:
         """Lock the directory or, where directories cannot be locked, create a lock file.
 
-        Returns False if the directory at the path has been replaced.
+        Returns False if the directory has been replaced.
         """
         if self._root.locks_directories:
             inode = InodeLock()
@@ -218,9 +218,10 @@ class PathLock(Lock):
 
 
 def lock_path(path: str, root: Root, *, fsync: bool = False, key: str | None = None) -> LockContext:
-    """Return a context that holds the right to write a path: a PathLock.
+    """Return a context for the right to write to a path. Entering it returns the PathLock.
 
-    On exit, empty directories below the root are removed. If a key is passed, an OSError on entry names it.
+    On exit, empty directories between the root and the path are removed. If a key is passed, an OSError on entry
+    becomes a StoreError that names it.
     """
     return LockContext(PathLock(path, root, fsync=fsync), root.lock_timeout, key)
 
@@ -246,16 +247,16 @@ class _DirectoryLock(InodeLock):
 
 
 def lock_directory(directory: str, root: Root) -> LockContext:
-    """Return a context for the right to write all absent paths of a directory. Entering it returns False on failure.
+    """Return a context for the right to write to all absent paths in a directory.
 
-    The body must not wait for another lock. The right is not held if another writer removed the directory, or if
-    directories cannot be locked.
+    Its body must not wait for another lock. Entering it returns False if another writer removed the directory just
+    before it was locked, and raises an OSError if the directory is missing or cannot be locked.
     """
     return LockContext(_DirectoryLock(directory, wait=True), root.lock_timeout)
 
 
 def is_locked(path: str) -> bool:
-    """Whether a thread of this process holds the right to write a path."""
+    """Whether a thread of this process holds the right to write to a path."""
     return path in _table
 
 
@@ -285,7 +286,7 @@ def remove_directory(directory: str) -> bool:
         with LockContext(_DirectoryLock(directory, wait=False)) as is_mine:
             return is_mine and _rmdir(directory)
     except OSError as error:
-        # where directories cannot be locked, holders of absent files have lock files, so the directory is not empty
+        # where directories cannot be locked, holders of absent files create lock files, so their directory is not empty
         return error.errno in inode_locks.UNSUPPORTED and _rmdir(directory)
 
 

@@ -1,10 +1,11 @@
-"""Operations on files and directories, mostly by descriptor. The local store is built from them.
+"""Operations on files and directories, mostly by descriptor. The local store is built on them.
 
 Rules
 - Nothing here depends on keys, roots or locks, and all errors are OSErrors.
-- Reads never request more than the file contains. Short reads and writes are continued until they are complete.
-- Unlike a plain call, `(fd,) = map(os.open, ...)` stores a descriptor without checking for signals after the call: an
-  interrupt cannot lose it before the `try` that closes it.
+- A read allocates memory for its whole range, so callers compare large ranges (`MAX_READ`) with the size of the file
+  first. Short reads and writes are continued until they are complete.
+- Unlike a plain call, `(fd,) = map(os.open, ...)` stores the descriptor without a check for signals after the call, so
+  an interrupt cannot lose it before the `try` that closes it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ DIRECTORY: Final = READ | getattr(os, "O_DIRECTORY", 0)
 READ_AND_WRITE: Final = os.O_RDWR | _CLOEXEC | _NONBLOCK
 CREATE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _CLOEXEC
 _FD_LINKS = "/proc/self/fd"
-# a file without a name (Linux); 0 if the platform lacks such files, or a way to link them later
+# creates a file without a name (Linux); 0 if the platform does not support such files, or cannot link them later
 TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD_LINKS) else 0
 
 # Error numbers
@@ -45,12 +46,12 @@ DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSP
 RESERVED: Final = "__zarrlite."  # prefix of the names of this library's own files
 TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
 LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
-JOURNAL: Final = RESERVED + "journal"  # prefix of the names of journals, which the lock of their value protects
+JOURNAL: Final = RESERVED + "journal"  # prefix of the names of journals; the lock of a value protects its journal
 FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
 
 
 def _seek_and_read(fd: int, count: int, offset: int) -> bytes:
-    """Read as `os.pread` does, for platforms without it. The file position is free to use: no descriptor is shared."""
+    """Read as `os.pread` does, on platforms without it. May move the file position, because no descriptor is shared."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, count)
 
@@ -64,14 +65,14 @@ pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _seek_and_read)
 _pwrite: Callable[[int, Buffer, int], int] = getattr(os, "pwrite", _seek_and_write)
 _HAS_PREADV = hasattr(os, "preadv")
 _MAX_GATHERED = 512 if hasattr(os, "writev") else 1  # pieces written by one call
-MAX_READ: Final = 2**30  # bytes; a range that ends later is read only after checking the size of the file
+MAX_READ: Final = 2**30  # bytes; a range that ends beyond this is read only after checking the size of the file
 MAX_FILE_END = 2**62  # bytes; some file systems report a larger size for a directory
 _count = itertools.count()
 UNKNOWN_MACHINE: Final = "unknown"
 
 
 def _machine() -> str:
-    """Return a name for this boot and container: process ids are unique only within one.
+    """Return an identifier of this boot and container, within which process ids are unique.
 
     Returns "unknown" if the system does not provide one.
     """
@@ -84,7 +85,7 @@ def _machine() -> str:
 
 
 MACHINE: Final = _machine()
-_token = os.urandom(8).hex()  # distinguishes processes with the same id on other machines or in containers
+_token = os.urandom(8).hex()  # distinguishes processes with the same id on other machines or in other containers
 
 
 def read(fd: int, start: int, stop: int) -> bytes:
@@ -117,9 +118,9 @@ def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buff
 
 
 def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None:
-    """Read a file that must have `size` bytes with one system call. Returns None if it has more or fewer.
+    """Read a file that must have `size` bytes, with a single system call. Returns None if it has more or fewer.
 
-    The call requests one byte more, which saves a second call for the size.
+    The call requests one byte more, so no second call is needed to check the size.
     """
     if memory is None or len(memory) < size or not _HAS_PREADV:
         data = pread(fd, size + 1, 0)

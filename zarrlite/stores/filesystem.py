@@ -1,16 +1,18 @@
-"""A folder of an fsspec filesystem as a store (install zarrlite[fsspec]). Only this module imports fsspec.
+"""A folder in an fsspec filesystem as a store (install zarrlite[fsspec]). Only this module imports fsspec.
 
 Rules
-- Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous inside run on fsspec's own event loop; a
-  batch of requests waits on the threads of this library, so that all stores of a place share its limit.
-- A key counts as missing only if the filesystem says so. A missing bucket, refused access and all other failures are
-  StoreErrors; so are failures that fsspec reports as missing files (such as those of a server behind a file cache).
+- Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous internally run on fsspec's own event
+  loop. The requests of a batch wait on the threads of this library, so that all stores in a filesystem share its limit
+  of concurrent requests.
+- A key counts as missing only if the filesystem reports it as missing. A missing bucket, refused access and all other
+  failures are StoreErrors, even if fsspec reports them as missing files (such as server errors behind a file cache).
 - A server that ignores ranges sends whole values. The length of an answer shows this; if it is not conclusive, the size
   of the value is looked up.
 - Listings and sizes that fsspec has cached are dropped before each lookup: other writers may have changed them.
-- fsspec has no conditional requests. A source that reads in several steps compares size, ETag and time of modification
-  before the first step and after each later one, and reads the whole value if a filesystem reports none of them.
-- A file of a local filesystem is replaced by renaming a temporary one. Other filesystems write in their own way.
+- fsspec has no conditional requests. A source that reads in several steps looks up size, ETag and modification time
+  before the first step, and compares them after each later one. If the filesystem reports only the size, the source
+  reads the whole value.
+- In a local filesystem, a file is replaced by renaming a temporary file. Other filesystems write in their own ways.
 """
 
 from __future__ import annotations
@@ -53,25 +55,25 @@ _MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class FsspecStore(Store):
-    """A store in a folder of an fsspec filesystem.
+    """A store in a folder in an fsspec filesystem.
 
     Parameters
     ----------
     fs : fsspec.AbstractFileSystem
-        The filesystem. It must not be one that was created with `asynchronous=True`.
+        The filesystem. It must not have been created with `asynchronous=True`.
     path : str, optional
         The folder in that filesystem; the root if omitted.
     read_only : bool, optional
         Whether the store refuses changes.
     missing_exceptions : tuple of exception types, optional
-        Exceptions of the filesystem that mean a missing key.
+        Exceptions by which the filesystem reports a missing key.
 
     Raises
     ------
     DependencyError
         If fsspec is not installed.
     ArgumentError
-        If it is not an fsspec filesystem, or is for use within an event loop.
+        If `fs` is not an fsspec filesystem, or was created with `asynchronous=True`.
 
     Examples
     --------
@@ -102,23 +104,23 @@ class FsspecStore(Store):
         self._protocols = _protocols(fs)
         self._is_local = bool(self._protocols & {"file", "local"})
         self._is_http = bool(self._protocols & _HTTP)
-        self._is_cache = _is_cache(fs)  # whether its values may be older than their properties
-        self._honours_ranges = not self._is_http  # whether the server is known to send ranges
+        self._is_cache = _is_cache(fs)  # whether values that it returns may be older than their properties
+        self._honours_ranges = not self._is_http  # whether the server is known to support range requests
         self.limits = _limits(fs)
 
     @classmethod
     def from_url(
         cls, url: str, storage_options: Mapping[str, Any] | None = None, *, read_only: bool = False
     ) -> FsspecStore:
-        """Return the store of a URL, which may be chained: `zip::s3://bucket/a.zip`, `filecache::https://...`.
+        """Return the store for a URL, which may be chained: `zip::s3://bucket/a.zip`, `filecache::https://...`.
 
         Parameters
         ----------
         url : str
-            A URL whose protocol fsspec knows.
+            A URL whose protocol fsspec supports.
         storage_options : mapping, optional
-            Arguments of the filesystem. In a chain, arguments of the other filesystems are mappings, keyed by
-            protocol.
+            Arguments for the filesystem. In a chained URL, the arguments for each other filesystem are a mapping,
+            under the name of its protocol.
         read_only : bool, optional
             Whether the store refuses changes.
 
@@ -130,7 +132,7 @@ class FsspecStore(Store):
         Raises
         ------
         DependencyError
-            If fsspec is not installed, or a package that it needs for the protocol.
+            If fsspec, or a package that it requires for the protocol, is not installed.
         ArgumentError
             If the URL has an unknown protocol.
         StoreError
@@ -156,7 +158,7 @@ class FsspecStore(Store):
 
     @classmethod
     def from_mapper(cls, mapper: MutableMapping[str, Any]) -> FsspecStore:
-        """Return the store of an `FSMap`. It can read parts of values, unlike the mapping itself.
+        """Return the store for an `FSMap`. Unlike the mapping, it can read parts of values.
 
         Parameters
         ----------
@@ -193,7 +195,7 @@ class FsspecStore(Store):
         return self.location(), self.read_only, self.missing_exceptions
 
     def _files(self) -> Any:
-        """Return the filesystem; in a forked child a new one, since those of the parent cannot be used there."""
+        """Return the filesystem; in a forked child a new one, because that of the parent cannot be used there."""
         if getattr(self.filesystem, "async_impl", False) and self.filesystem._pid != os.getpid():
             create, arguments = self.filesystem.__reduce__()[:2]
             self.filesystem = create(*arguments)
@@ -226,7 +228,7 @@ class FsspecStore(Store):
         return self._read(key, lambda path: self._get(path, byte_range))
 
     def _read(self, key: str, read: Callable[[str], T]) -> T | None:
-        """Return `read(path)` of the path of a key. Returns None if the key does not exist."""
+        """Call `read` with the path of a key, and return its result. Returns None if the key does not exist."""
         path = self._path(key)
         for attempts_left in reversed(range(_MAX_ATTEMPTS)):
             try:
@@ -241,7 +243,7 @@ class FsspecStore(Store):
         raise RuntimeError("the last attempt returns or raises")
 
     def _is_confirmed(self, error: BaseException, key: str, path: str) -> bool:
-        """Whether a file reported as missing is missing. A cache of fsspec reports all failures as missing files."""
+        """Whether a reported missing file is really missing: caches of fsspec report all failures as missing files."""
         if error.__cause__ is not None or not self._is_cache:
             return True
         try:
@@ -284,7 +286,7 @@ class FsspecStore(Store):
             return None
         expected = max(0, min(stop, size) - start)
         if len(data) == expected:
-            self._honours_ranges = True  # not the whole value, which has more bytes: `start` is not 0
+            self._honours_ranges = True  # this is a range: as `start` is not 0, the whole value is longer
             return data
         if len(data) == size:
             return data[start:stop]
@@ -374,7 +376,8 @@ class FsspecStore(Store):
                 is_folder = entry["type"] == "directory"
                 (prefixes if is_folder else keys).add(f"{key}/" if is_folder else key)
         if self._is_http and not keys and not prefixes:
-            raise StoreError(f"{self!r} cannot be listed: its server sends no links", errno=errno.ENOTSUP)
+            message = f"{self!r} cannot be listed: the page from its server contains no links to keys"
+            raise StoreError(message, errno=errno.ENOTSUP)
         return sorted(keys), sorted(prefixes)
 
     def _listing(self, operation: str, prefix: str, **keywords: Any) -> Any:
@@ -410,7 +413,7 @@ class FsspecStore(Store):
 
     @property
     def _creates(self) -> bool:
-        """Whether the filesystem can be told not to replace a value."""
+        """Whether the filesystem supports writing a value only if it does not exist."""
         files = self._files()
         write = getattr(files, "_pipe_file", None) or files.pipe_file
         return "mode" in inspect.signature(write).parameters
@@ -492,13 +495,13 @@ class FsspecStore(Store):
             message = f"{key!r} cannot be {action}: access is refused; check the credentials: {error}"
             return StoreError(message, key=key, errno=errno.EACCES)
         if isinstance(error, RuntimeError) and "fork" in str(error):
-            message = f"{key!r} cannot be {action} in a forked process; start processes by spawn or forkserver"
+            message = f"{key!r} cannot be {action} in a forked process; start processes with spawn or forkserver"
             return StoreError(message, key=key)
         return foreign_error(error, key, action)
 
 
 class _Value(VersionedSource):
-    """A value whose parts belong to one version, as far as its size, ETag and time of modification tell."""
+    """A value whose parts all belong to one version, as far as its size, ETag and modification time show."""
 
     def __init__(self, store: FsspecStore, key: str) -> None:
         self._store = store
@@ -506,7 +509,7 @@ class _Value(VersionedSource):
         self.close()
 
     def close(self) -> None:
-        self._value: Buffer | None = None  # the whole value, if it was read at once
+        self._value: Buffer | None = None  # the whole value, if it was read as a whole
         self._size: int | None = None
         self._version: str | None = None
         self._is_open = False
@@ -585,7 +588,7 @@ class _Value(VersionedSource):
 
 
 def _remove_empty_folders(folder: str) -> bool:
-    """Remove a folder and those below it, except those with files. Returns whether the folder is gone."""
+    """Remove a folder and its subfolders, except those that contain files. Returns whether the folder is gone."""
     for path, _, _ in os.walk(folder, topdown=False):
         with contextlib.suppress(OSError):  # it is not empty
             os.rmdir(path)
@@ -611,7 +614,7 @@ def _protocols(filesystem: Any) -> set[str]:
 
 def _inner(filesystem: Any) -> Any:
     """Return the filesystem that this one is a view or a cache of. Returns None if it is neither."""
-    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward `__dict__`
+    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward ordinary access to `__dict__`
     return inner if isinstance(inner, _library().AbstractFileSystem) else None
 
 
@@ -627,12 +630,12 @@ def _limits(filesystem: Any) -> Limits:
 
 
 def _identity(filesystem: Any) -> Hashable:
-    """Return a name that is the same for all filesystems with the same arguments, also in other processes."""
+    """Return an identifier that is the same for all filesystems with the same arguments, even across processes."""
     if not filesystem.cachable or getattr(filesystem, "global_store", True) is False:
         return "fsspec", id(filesystem)
     try:
         return "fsspec", hashlib.sha256(filesystem.to_json().encode()).hexdigest()
-    except (TypeError, ValueError):  # an argument that is not JSON
+    except (TypeError, ValueError):  # an argument cannot be encoded as JSON
         return "fsspec", id(filesystem)
 
 
@@ -646,7 +649,7 @@ def _url(filesystem: Any, path: str) -> str:
 
 
 def _names_bucket(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, says that a bucket does not exist."""
+    """Whether an error, or one of its causes, reports that a bucket does not exist."""
     while error is not None:
         text = f"{error} {getattr(error, 'error_code', '')}".lower()
         if any(name in text for name in _NO_BUCKET):
@@ -656,12 +659,12 @@ def _names_bucket(error: BaseException | None) -> bool:
 
 
 def _is_failure(error: BaseException) -> bool:
-    """Whether the cause of a missing file is a connection that failed, rather than an answer."""
+    """Whether the cause of a "missing" file is a failed connection, rather than an answer of the server."""
     return isinstance(error, OSError) or type(error).__module__.startswith("aiohttp")
 
 
 def _errno(error: BaseException) -> int | None:
-    """Return EACCES if access was refused, or the errno of an OSError."""
+    """Return EACCES if access was refused, otherwise the errno of the error. Returns None if it has no errno."""
     status = getattr(error, "status", None) or getattr(error.__cause__, "status", None)
     if isinstance(error, PermissionError) or status in _REFUSED:
         return errno.EACCES

@@ -1,10 +1,10 @@
-"""Sources of users' stores, whose exceptions reach the caller as StoreErrors.
+"""Wrappers for the sources of users' stores. Their exceptions reach the caller as StoreErrors.
 
 Rules
-- An exception becomes a StoreError with the key, and is its cause. Errors of the library, and interrupts, pass
-  unchanged.
-- Sources of the library are not wrapped: they read through the store, whose operations report by themselves.
-- A wrapped source is of the same kind: a `VersionedSource`, a `GrowingSource`, both or neither.
+- An exception becomes the cause of a StoreError that names the key. Errors of this library, and interrupts, are passed
+  on unchanged.
+- Sources of this library are not wrapped: they read through operations of the store, which are wrapped themselves.
+- A wrapper is of the same kind as its source: a `VersionedSource`, a `GrowingSource`, both or neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class _Reporting(Source):
-    """A source that reports the exceptions of another one."""
+    """A wrapper that turns the exceptions of a source into StoreErrors."""
 
     def __init__(self, source: Any, key: str) -> None:
         self._source: Source = source
@@ -79,7 +79,10 @@ _KINDS: dict[tuple[bool, bool], type[_Reporting]] = {
 
 
 def reporting_source(source: Source, key: str) -> Source:
-    """Return a source all exceptions of which are errors of the library."""
+    """Wrap a source so that its exceptions become errors of this library.
+
+    A source that is defined in this library is returned unchanged.
+    """
     if type(source).__module__.startswith("zarrlite."):
         return source
     return _KINDS[isinstance(source, VersionedSource), isinstance(source, GrowingSource)](source, key)

@@ -1,13 +1,13 @@
 """Locks of inodes: flock, but owned by a thread instead of a descriptor, and dropped in a forked child.
 
 Rules
-- A lock owns the descriptor that it opens. `_closing` closes it exactly once, when its next item is requested.
+- A lock owns the descriptor that it opens. The iterator `_closing` closes it, exactly once, when it is advanced.
 - A thread that holds an inode through one descriptor holds it through all others: no thread waits for itself.
 - A forked child shares the open file and thus the lock. So the child closes its copies of the descriptors, and the
-  parent unlocks explicitly: if it only closed its own, the child would keep the lock.
-- flock has no time limit, so a busy inode is tried repeatedly, with pauses.
-- A large file that has been replaced is freed when its last descriptor is closed, which takes longer than writing it.
-  Another thread closes the descriptor after the lock has been released (`threads.run_later`).
+  parent unlocks explicitly: if the parent only closed its own copy, the child would keep the lock.
+- flock has no timeout, so a locked inode is tried repeatedly, with pauses.
+- The space of a replaced file is freed when its last descriptor is closed. For a large file, this takes longer than
+  writing it, so another thread closes the descriptor after the lock has been released (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 
@@ -59,7 +59,7 @@ class InodeLock(Lock):
         return info
 
     def acquire(self, deadline: float | None) -> Lock:
-        """Wait for the lock of the opened inode. Raises an OSError with an errno of `UNSUPPORTED` if locking fails."""
+        """Wait for the lock of the opened inode. Raises an OSError with an errno in `UNSUPPORTED` if locking fails."""
         holder = super().acquire(deadline)
         if holder is not self:
             self.forget()

@@ -2,7 +2,8 @@
 
 Rules
 - A value is written to a temporary file next to its path and renamed (atomic.py), or to a file that has no name until
-  it is complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write into a file.
+  it is complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write to
+  an existing file.
 - `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
 - No key leads out of the root, not even through symlinks, unless `follow_symlinks` is set (paths.py).
 - Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
@@ -64,14 +65,14 @@ class LocalStore(Store):
         How many seconds to wait for another writer of a key before raising a StoreError that names it. None: wait
         indefinitely.
     lock_method : {"flock", "file"}, optional
-        How processes exclude each other. "flock" locks files and directories. On Windows, and on file systems that
-        cannot lock files, only threads exclude each other; on the latter a warning says so. "file" creates a lock file
+        How processes exclude each other. "flock" locks files and directories; on Windows, and on file systems that
+        cannot lock files, it excludes only threads; such a file system causes a warning. "file" creates a lock file
         next to the value, which works everywhere, even across machines, but is slower. All writers must use the same
         method.
     follow_symlinks : bool, optional
         Whether to follow symbolic links that lead out of the directory, as in the working trees of git-annex, DataLad
-        and DVC. Only for directories that you trust: a link can lead to any file. Writing a value replaces the link to
-        it, but writes into a directory that is a link go to its target.
+        and DVC. Set it only for directories that you trust: a link can lead to any file. If the file of a value is a
+        link, writing the value replaces the link; values below a link to a directory are written to its target.
 
     Examples
     --------
@@ -143,7 +144,8 @@ class LocalStore(Store):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
-        paths = [self._root.path(request[0]) for request in requests]  # before the loop, whose reads release the GIL
+        # computed before the loop, because the reads in it release the GIL
+        paths = [self._root.path(request[0]) for request in requests]
         for path, request in zip(paths, requests, strict=True):
             value = _read_range(path, request, memory)
             if value is None:  # missing, or not an ordinary file or range
@@ -284,7 +286,7 @@ class LocalStore(Store):
         with as_store_error("written", key):
             single = min([start for start, _ in patches], default=0) >= 0
             fd = files.open_single(self._root.path(key)) if single else None
-            if fd is None:  # missing or a link: other names of the file keep their value, as with `set`
+            if fd is None:  # missing, or has other names (links), which keep their value, as with `set`
                 value: Value = overwrite(self.get(key), patches)
                 atomic.put(((key, value),), self._root, fsync=self.fsync)
                 return
@@ -311,7 +313,7 @@ class LocalStore(Store):
                 self._prune(os.path.dirname(path))
 
     def _prune(self, directory: str) -> None:
-        """Remove empty directories. With `fsync`, make this and the erasures in the first directory durable."""
+        """Remove a directory and its parents while they are empty. With `fsync`, make all erasures durable."""
         changed = prune(directory, self.root)
         if changed is not None:
             self._root.forget()
@@ -346,7 +348,7 @@ class LocalStore(Store):
         self._check_writable()
         if files.RESERVED in key and is_reserved(key):
             prefix = files.TEMPORARY if files.TEMPORARY in key else files.LOCK
-            raise KeyRefusedError(f"{key!r} is not a key: names with {prefix!r} are reserved", key=key)
+            raise KeyRefusedError(f"{key!r} is not a key: names that begin with {prefix!r} are reserved", key=key)
         return key
 
     def _writable(self, key: str) -> str:
@@ -379,7 +381,7 @@ class LocalStore(Store):
 
 
 def _can_be_encoded(path: str) -> bool:
-    """Whether the file system can represent a path. Lone surrogates must come from a name that is not UTF-8."""
+    """Whether the file system can represent a path. Lone surrogates must stand for the bytes of a non-UTF-8 name."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -401,7 +403,7 @@ def _scan(directory: str) -> Sequence[os.DirEntry[str]]:
 
 
 def _read_range(path: str, request: Request, memory: memoryview | None) -> Buffer | None:
-    """Read a range of a file with as few system calls as possible. Returns None if anything is unusual."""
+    """Read a range of a file with as few system calls as possible. Returns None in unusual cases."""
     start, stop = request[1]
     size = request[2] if len(request) > 2 else None
     if stop is None or not 0 <= start < stop <= files.MAX_READ or files.RESERVED in path:

@@ -1,15 +1,16 @@
 """Locks by exclusive creation of a file, for file systems that cannot lock files or directories.
 
 Rules
-- The lock of a path is a file next to it, named `__zarrlite.lock.` and the name of the path. Creating it acquires the
-  lock, on any file system and across machines. The threads of a process are excluded by other means (filelock.py).
-- The file names its holder: process, start time of the process, machine. It is written under a temporary name and then
-  linked, so that it names its holder from the first moment. Where links are not supported, it is created and then
-  written: a process that is killed in between leaves a file that does not name its holder.
+- The lock of a path is a file next to it, named `__zarrlite.lock.` plus the name of the path. Creating it acquires the
+  lock, on any file system and across machines. Threads of the same process exclude each other by other means
+  (filelock.py).
+- The file identifies its holder: process id, start time of the process, machine. It is written under a temporary name
+  and then linked, so that it identifies its holder from the first moment. Where links are not supported, it is created
+  and then written: a process that is killed in between leaves a file that does not identify its holder.
 - A lock is stale if its process ran on this machine and has ended. Only then may another process remove it. It does so
-  under a lock of the lock file, which excludes other processes that remove it.
-- A process waits for any other lock. If this takes too long, the error names the holder, and the file to remove if the
-  holder has ended.
+  under a lock of the lock file, so that only one process removes it.
+- A process waits for a lock that is not stale. If this takes too long, the error names the holder, and the file to
+  remove if the holder has ended.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from zarrlite.stores.files import CREATE, LOCK, READ, discard, make_directories,
 from zarrlite.stores.inode_locks import pauses
 
 _MAX_READ = 4096  # bytes; every file that is read here is shorter
-_MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, since the name of the lock is longer still
+_MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, so that the name of the lock file is valid
 
 
 class LockFile:
-    """A lock of a path by a file next to it. It can be acquired and released once."""
+    """A lock of a path: a file next to it. It can be acquired and released once."""
 
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
@@ -37,14 +38,14 @@ class LockFile:
 
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._temporary = ""  # the file that will be linked; empty if it is not written yet
-        self._links: list[None] = []  # not empty once that file was linked to the path
+        self._temporary = ""  # the file that will be linked; empty if it has not been written yet
+        self._links: list[None] = []  # not empty once that file has been linked to the path
         self._fds: list[int] = []  # at most one: the lock file, if it was created without a link
         self._closing = map(os.close, self._fds)
-        self._removing = map(os.unlink, (self.path,))  # runs exactly once: the next file at the path is not this lock
+        self._removing = map(os.unlink, (self.path,))  # runs at most once: a later file at the path is another lock
 
     def acquire(self, deadline: float | None, *, fsync: bool = False) -> str:
-        """Wait until the file can be created, in a directory that is created if missing.
+        """Wait until the file can be created. A missing directory is created, too.
 
         Returns the deepest directory that existed before. Raises TimeoutError if another process holds the lock.
         """
@@ -58,7 +59,7 @@ class LockFile:
                     created = make_directories(os.path.dirname(self.path), fsync=fsync)
                     existing = min(existing, created, key=len)
         holder = _describe(_read(self.path))
-        remedy = f"remove {self.path!r} if it has ended"
+        remedy = f"remove {self.path!r} if that process has ended"
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
     def _try_acquire(self) -> bool:
@@ -78,7 +79,7 @@ class LockFile:
         except FileNotFoundError:
             self._discard_temporary()
             raise
-        except OSError:  # links are not supported, or nothing can be written, in which case this fails, too
+        except OSError:  # links are not supported, or nothing can be written; then the next call fails, too
             try:
                 self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
             except FileExistsError:
@@ -115,7 +116,7 @@ class LockFile:
             return
         guard = LockFile(self.path)
         try:
-            # read again, now that no other process can remove the file: it may be that of another holder
+            # read it again, now that no other process can remove it: it may belong to another holder by now
             if guard._try_acquire() and _has_ended(_read(self.path)):
                 os.unlink(self.path)
         except FileNotFoundError:
@@ -125,9 +126,9 @@ class LockFile:
 
 
 def _read(path: str) -> str:
-    """Read a small file. Returns an empty text if it cannot be read.
+    """Read a small file. Returns an empty string if it cannot be read.
 
-    An interrupt cannot lose the descriptor, as it could that of the builtin `open` (files.py).
+    Unlike with the built-in `open`, an interrupt cannot lose the descriptor (files.py).
     """
     try:
         (fd,) = map(os.open, (path,), (READ,))
@@ -141,7 +142,7 @@ def _read(path: str) -> str:
 
 @functools.cache
 def _machine() -> str:
-    """Return a name for this boot of this machine and for the namespace of its process ids."""
+    """Return an identifier of this machine, its current boot, and the namespace of the process ids."""
     words = [os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")]
     with contextlib.suppress(OSError):
         words += [_read("/proc/sys/kernel/random/boot_id").strip(), os.readlink("/proc/self/ns/pid")]
@@ -153,13 +154,13 @@ def _identity(process: int) -> str:
 
 
 def _started(process: int) -> str:
-    """Return when a process has started, in ticks since the boot; "-" if that is not known."""
+    """Return when a process started, in ticks since the boot, or "-" if that is not known."""
     words = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
     return words[19] if len(words) > 19 else "-"
 
 
 def _has_ended(holder: str) -> bool:
-    """Whether the holder of a lock was a process of this machine that has ended."""
+    """Whether the holder of a lock was a process on this machine that has ended."""
     process, _, rest = holder.partition(" ")
     if not (process.isascii() and process.isdigit() and rest.partition(" ")[2] == _machine() and os.name == "posix"):
         return False

@@ -3,12 +3,13 @@
 Rules
 - A table maps a key to the lock of the thread that holds it, and contains nothing else.
 - Locks are re-entrant: when a thread acquires a key again, it becomes another user of the lock that it already holds.
-- An interrupt (Ctrl-C) may arrive when a Python function starts or after a C function returns. So only the table says
-  who holds a key, and a single call to C changes it: `(result,) = map(function, (argument,))` stores a result without
-  checking for signals after the call. `release` may be repeated, and completes a `release` that was interrupted.
+- An interrupt (Ctrl-C) may arrive when a Python function starts or after a C function returns. So the table alone
+  determines which thread holds a key, and each change to it is a single call of a C function:
+  `(result,) = map(function, (argument,))` stores the result without a check for signals after the call. `release` may
+  be called again, and then completes a call that was interrupted.
 - No wait exceeds its deadline. The TimeoutError names the holder.
-- Locks are added to a table only under the guard of the table. So a thread that holds the guard, and finds no lock of a
-  key in the table, may change the value of the key without a lock. It must not wait for anything while it does so.
+- Locks are added to a table only under the guard of the table. So a thread that holds the guard, and finds no lock for
+  a key in the table, may change the value of the key without a lock. It must not wait for anything while it does so.
 - A forked child starts with empty tables: the threads that could release the locks do not exist there.
 """
 
@@ -44,7 +45,7 @@ class Table(dict[Hashable, "Lock"]):
 class Lock:
     """A lock of a key. It can be acquired and released once.
 
-    The first lock of a thread in a table is the holder. Its users are all locks of that thread for the key.
+    The first lock that a thread acquires for a key is the holder. Its users are all locks of that thread for the key.
     """
 
     __slots__ = ("ended", "key", "released", "table", "thread", "users")
@@ -99,9 +100,9 @@ class Lock:
 class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
-    `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt stops the first call, even
-    before its first instruction, the finalizer calls `close` again as soon as the context is dropped.
-    After a complete release the finalizer runs no Python code: an interrupt there would be ignored.
+    `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt stops the call by
+    `__exit__`, even before its first instruction, the finalizer calls `close` again as soon as the context is dropped.
+    After a complete release, the finalizer runs no Python code, in which an interrupt would be ignored.
     """
 
     __slots__ = ("closed",)
@@ -124,7 +125,7 @@ class LockContext(IOBase):
 
 
 def holds_locks() -> bool:
-    """Whether this thread holds a lock, for which other threads would wait if they did part of its work."""
+    """Whether this thread holds a lock. Other threads would wait for it if they did part of the work of this one."""
     thread = get_ident()
     return any(holder.thread == thread for table in _tables for holder in [*table.values()])
 

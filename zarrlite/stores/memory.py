@@ -1,4 +1,4 @@
-"""Stores in memory: over any mapping, or over a dict of their own.
+"""Stores in memory: over any mapping, or with a dict of their own.
 
 Rules
 - Values are immutable bytes, so that no caller shares a buffer with the store.
@@ -99,7 +99,7 @@ class MappingStore(Store):
         return True
 
     def _is_free(self, key: str) -> bool:
-        """Whether the guard of the lock table suffices to change a value: a dict runs no foreign code meanwhile."""
+        """Whether the mapping is a dict and no other thread holds the key: then the guard of the table suffices."""
         holder = _locks.get((id(self._mapping), check_key(key)))
         return type(self._mapping) is dict and (holder is None or holder.thread == get_ident())
 
@@ -133,7 +133,7 @@ class MappingStore(Store):
         return LockContext(Lock(_locks, (id(self._mapping), check_key(key))), key=key)
 
     def _guard(self) -> AbstractContextManager[Any]:
-        if type(self._mapping) is dict:  # operations of a dict are atomic, including a copy
+        if type(self._mapping) is dict:  # operations on a dict are atomic, including copying it
             return _NO_GUARD
         return LockContext(Lock(_locks, (id(self._mapping), _WHOLE)), key=_WHOLE)
 
@@ -191,14 +191,14 @@ def _part(value: Any, byte_range: ByteRange) -> Buffer | None:
         return None
     if type(value) is bytes:
         return byte_range.of(value)
-    return bytes(byte_range.of(flat(value)))  # a copy: the owner of the buffer may change it
+    return bytes(byte_range.of(flat(value)))  # a copy, because the owner of the buffer may change it
 
 
 _NOT_READ = object()
 
 
 class _MappedValue(Source):
-    """A value as it was when first read, if it is immutable or missing."""
+    """A value as it was on the first read. One that is not bytes may change, and is looked up for each read."""
 
     _value: Any = _NOT_READ
 

@@ -2,13 +2,14 @@
 
 Rules
 - Each value is an object, and is replaced as a whole. Reading is in object_value.py, requests are in object_client.py.
-- A value is updated by a conditional request: it is stored only if the old one is still the version that was read, and
-  otherwise the update is repeated on the new version. So writers on any number of machines lose no updates.
+- A value is updated by a conditional request, which stores the new value only if the current one still has the version
+  that was read. Otherwise the update is repeated with the current value. So no updates are lost, even if writers on
+  several machines update the same value.
 - Servers that ignore conditions are detected before the first update, and updates are then refused. With
   `single_writer`, requests have no conditions; updates exclude only the threads of this process.
-- There are no conditional requests that erase a value, so an update may erase a value only with `single_writer`.
+- No conditional request can erase a value, so an update may erase a value only with `single_writer`.
 - If the answer to a conditional request is lost, the value is read: equal bytes mean that it was stored.
-- A bucket or an HTTP server is a place: all stores there share its limit of requests.
+- A bucket or an HTTP server is a `Place`: all stores in it share its limit of concurrent requests.
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ class ObjectStore(Store):
 
     Settings that are not passed are taken from the environment variables of the service (`AWS_ACCESS_KEY_ID`,
     `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Functions that take a store
-    accept these keywords as `storage_options`. Requests need the package obstore (`pip install 'zarrlite[cloud]'`).
+    accept these keywords as `storage_options`. Requests require the package obstore (`pip install 'zarrlite[cloud]'`).
 
     Parameters
     ----------
-    store : str or store of obstore
-        A URL: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `http://...` or `https://...`. Or a store
-        of obstore, which has its settings already; then only the last four parameters can be passed.
+    store : str or obstore store
+        A URL: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `http://...` or `https://...`. Or an
+        obstore store, which already has its settings; then only the last four parameters can be passed.
     anonymous : bool, optional
         Whether to send unsigned requests, as for public data, without looking for credentials.
     endpoint : str or None, optional
-        The URL of the server, if it is not that of the service.
+        The URL of the server, if it is not the default of the service.
     region : str or None, optional
         The region of the bucket.
     credentials : mapping or callable, optional
@@ -91,7 +92,7 @@ class ObjectStore(Store):
     retries : int, optional
         How often a request is repeated after an error of the server or the network.
     retry_timeout : float, optional
-        How many seconds after its first attempt a request may still be repeated.
+        How many seconds after the first attempt a request may still be repeated.
     concurrency : int, optional
         How many requests to the bucket or server may be under way at once.
     single_writer : bool, optional
@@ -151,15 +152,15 @@ class ObjectStore(Store):
         }
         if isinstance(store, str):
             if store.partition("://")[0].lower() not in SCHEMES:
-                raise ArgumentError(f"store must be a URL ({', '.join(SCHEMES)}) or a store of obstore, not {store!r}")
+                raise ArgumentError(f"store must be a URL ({', '.join(SCHEMES)}) or an obstore store, not {store!r}")
             requests, prefix = connect(store, **settings)
         elif is_obstore(store):
             passed = [name for name, value in settings.items() if value != OPTIONS[name]]
             if passed:
-                raise ArgumentError(f"a store of obstore has its settings already; do not pass {', '.join(passed)}")
+                raise ArgumentError(f"an obstore store already has its settings; do not pass {', '.join(passed)}")
             requests, prefix = store, ""
         else:
-            raise ArgumentError(f"store must be a URL or a store of obstore, not {type(store).__name__}")
+            raise ArgumentError(f"store must be a URL or an obstore store, not {type(store).__name__}")
         prefix = prefix.strip("/")
         self._root = check_prefix(prefix and f"{prefix}/")
         self._options = {
@@ -194,7 +195,7 @@ class ObjectStore(Store):
         return self._place, self._base + self._root + prefix
 
     def full_key(self, key: str) -> str:
-        """Return the key of an object in the bucket."""
+        """Convert a key of this store to the full key in the bucket."""
         return self._root + check_key(key)
 
     # Reading
@@ -220,7 +221,7 @@ class ObjectStore(Store):
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         """Return parts of values. All parts of a value are from the same version.
 
-        The answers stay in the memory of obstore, which saves a copy; `memory` is not used.
+        The parts stay in memory allocated by obstore, which saves a copy; `memory` is not used.
         """
         if len(requests) == 1:
             return [self._get_part(*requests[0])]
@@ -258,7 +259,7 @@ class ObjectStore(Store):
         return (key for key, _, _ in self.list_versions(prefix))
 
     def list_versions(self, prefix: str) -> Iterator[tuple[str, int, str]]:
-        """Yield every key under a prefix, with the size and the ETag of its value. A missing ETag is empty."""
+        """Yield every key under a prefix, with the size and the ETag of its value. The ETag may be empty."""
         start = len(self._root)
         for key, size, tag in self.client.list(self._root + check_prefix(prefix)):
             yield key[start:], size, tag
@@ -335,7 +336,7 @@ class ObjectStore(Store):
             if new is None and value.found_version is None:
                 return
             if new is None:
-                raise self._refused(key, "erased by an update: it could erase what another writer has stored")
+                raise self._refused(key, "erased by an update, which could erase a value stored by another writer")
             data = flat(join(new))
             self._require_conditions(key, value.found_version)
             try:
@@ -370,17 +371,17 @@ class ObjectStore(Store):
     # Conditional requests
 
     def _require_conditions(self, key: str, version: Version | None = None) -> None:
-        """Raise StoreError if the server ignores conditions, or has no strong ETag for a value that is updated."""
+        """Raise StoreError if the server ignores conditions, or sends no strong ETag for a value to be updated."""
         honours = _honours_conditions.get(self._place)
         if honours is None:
             honours = _honours_conditions[self._place] = self._probe()
         if not honours:
-            raise self._refused(key, "updated: the server ignores conditional requests, so that updates could be lost")
+            raise self._refused(key, "updated: the server ignores conditional requests, so updates could be lost")
         if version is not None and not version.is_strong:
-            raise self._refused(key, f"updated: its ETag must be strong to detect other writers, not {version.etag!r}")
+            raise self._refused(key, f"updated: only a strong ETag can reveal other writers, not {version.etag!r}")
 
     def _probe(self) -> bool:
-        """Test whether the server refuses to create a key twice, and to replace a value under a wrong ETag."""
+        """Test whether the server refuses to create a key twice, and to replace a value if the ETag does not match."""
         key = f"{self._root}{PROBE}{uuid.uuid4().hex}"
         try:
             for _ in pauses():
@@ -395,7 +396,7 @@ class ObjectStore(Store):
                 raise lost
             return self._is_refused(key, None) and self._is_refused(key, _WRONG_VERSION)
         finally:
-            with contextlib.suppress(StoreError):  # a writer need not have the right to erase
+            with contextlib.suppress(StoreError):  # a writer may not have the permission to erase
                 self.client.delete([key])
 
     def _is_refused(self, key: str, version: Version | None) -> bool:

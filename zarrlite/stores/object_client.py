@@ -3,7 +3,7 @@
 Rules
 - Each method makes one request, on the thread of its caller; obstore repeats it after server or network errors.
 - Errors of obstore become errors of the library. Reading a missing key returns None, but a missing bucket is an error.
-- A forked child cannot use the threads of obstore, and would wait for them forever: it gets an error instead.
+- A forked child cannot use the threads of obstore, and would wait for them forever, so it gets an error instead.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ try:
     import obstore
     from obstore import exceptions
     from obstore import store as stores
-except ImportError:  # no store can be created then
+except ImportError:  # without obstore, no store can be created
     obstore = exceptions = stores = None
 
 _CLASSES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore", "http": "HTTPStore", "https": "HTTPStore"}
 SCHEMES = tuple(_CLASSES)
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-_LARGEST = 2**62  # bytes; no value is this large, and larger offsets do not fit the integers of obstore
-_MAX_WHOLE_BYTES = 2**30  # bytes; a larger value is not read from a server without ranges, which sends it whole
+_LARGEST = 2**62  # bytes; no value is this large, and larger offsets would overflow the integers of obstore
+_MAX_WHOLE_BYTES = 2**30  # bytes; a larger value is not read from a server that ignores ranges and sends it whole
 _UNKNOWN_TIME = 86400.0  # seconds since 1970; an earlier modification time means that it is not known
 _MISSING_BUCKET = re.compile(r"\b(NoSuchBucket|InvalidBucketName|ContainerNotFound|bucket does not exist)\b").search
 _MISSING_KEY = re.compile(r"\b(NoSuchKey|BlobNotFound)\b|No such object").search
 _WRONG_CREDENTIALS = re.compile(
     r"\b(InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|ExpiredToken)\b"
 ).search
-# requests for the credentials of the machine, which obstore makes if it finds no others
+# URLs from which obstore requests the credentials of the machine if it finds no others
 _ASKED_MACHINE = re.compile(r"/latest/(api/token|meta-data)|/metadata/identity|/computeMetadata/").search
 _RANGE_IGNORED = re.compile(r"non-partial response|Range request not supported").search
 _STATUS = re.compile(r"status code: (\d{3})").search
@@ -78,12 +78,12 @@ class Version(NamedTuple):
 
     @property
     def is_strong(self) -> bool:
-        """Whether different values have different ETags, which weak ones need not have (RFC 9110, section 8.8.1)."""
+        """Whether different values always have different ETags; weak ETags may be equal (RFC 9110, section 8.8.1)."""
         return self.etag is not None and not self.etag.startswith("W/")
 
     @property
     def is_comparable(self) -> bool:
-        """Whether other versions can be distinguished from this one, as far as the server distinguishes them."""
+        """Whether other versions can be told apart from this one, by a strong ETag or by the modification time."""
         return self.is_strong or self.modified is not None
 
     def is_same(self, other: Version) -> bool:
@@ -92,7 +92,7 @@ class Version(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Bytes of a value, and the version of the value that they are from."""
+    """Bytes of a value, and the version of the value from which they were read."""
 
     data: memoryview
     start: int  # offset of the first byte in the value
@@ -112,11 +112,11 @@ class LostAnswerError(Exception):
 
 
 class Client:
-    """The values of a bucket or of an HTTP server, by their full keys.
+    """The values in a bucket or on an HTTP server, by their full keys.
 
     Parameters
     ----------
-    store : store of obstore
+    store : obstore store
         The store.
     missing_status : sequence of int
         The HTTP statuses that mean that a key does not exist.
@@ -128,14 +128,14 @@ class Client:
         self._kind = type(store).__name__
         self.is_http = self._kind == "HTTPStore"
         self.has_suffix_ranges = self._kind != "AzureStore"
-        self.has_ranges = True  # False once the server has ignored a range
+        self.has_ranges = True  # False once the server has ignored a range request
         self._once: Any = None
-        self._bucket_exists = self._kind not in ("S3Store", "GCSStore", "AzureStore")  # others have no buckets
+        self._bucket_exists = self._kind not in ("S3Store", "GCSStore", "AzureStore")  # other stores have no buckets
 
     # Identity
 
     def place(self) -> tuple[Hashable, str]:
-        """Return the name of the bucket or server, and the prefix of all keys in it."""
+        """Return an identifier of the bucket or server, and the prefix of the keys of this store in it."""
         store = self.store
         prefix = "" if self.is_http else str(getattr(store, "prefix", None) or "").strip("/")
         prefix = prefix and f"{prefix}/"
@@ -189,7 +189,8 @@ class Client:
             if size is not None and found.size != size:
                 raise WrongSizeError(found.size, size)
             if wanted is None and not self.has_ranges and found.size > _MAX_WHOLE_BYTES:
-                raise StoreError(f"{key!r} has {found.size} bytes, which is too much to read without ranges", key=key)
+                message = f"{key!r} has {found.size} bytes, which is too much for a server that ignores range requests"
+                raise StoreError(message, key=key)
             data = memoryview(result.bytes())
             if len(data) != stop - start:
                 raise StoreError(f"{key!r} cannot be read: the answer has {len(data)} of {stop - start} bytes", key=key)
@@ -204,7 +205,7 @@ class Client:
             if wanted is not None and _RANGE_IGNORED(str(error)):
                 self.has_ranges = False
                 whole = self.get(key, ALL, version)
-                self.has_ranges = whole is None or not whole.version.size  # some ignore only ranges of empty values
+                self.has_ranges = whole is None or not whole.version.size  # some ignore ranges only of empty values
                 return whole
             if isinstance(error, exceptions.PreconditionError):
                 raise ChangedError from error
@@ -212,9 +213,9 @@ class Client:
             return None
 
     def _past_end(self, key: str, byte_range: ByteRange) -> Version | None:
-        """Return the version of a value that has no bytes in a range; used after a request for the range failed.
+        """Return the version of a value if it has no bytes in a range. Used after a request for that range has failed.
 
-        Returns None if it has some, or if its version cannot be requested.
+        Returns None if the value has bytes there, or if its version cannot be requested.
         """
         try:
             now = self.head(key)
@@ -224,7 +225,7 @@ class Client:
         return now if is_empty else None
 
     def _range_header(self, byte_range: ByteRange) -> Any:
-        """Return a range, or a longer one, in the form that obstore takes. Returns None for the whole value."""
+        """Return a range, or a longer one around it, as an option for obstore. Returns None for the whole value."""
         start, stop = byte_range
         if not self.has_ranges:
             return None
@@ -247,7 +248,7 @@ class Client:
     def put(self, key: str, value: memoryview) -> None:
         """Store a value."""
         try:
-            is_long = len(value) > MAX_PUT_BYTES  # such a value is sent in parts, and appears when all are complete
+            is_long = len(value) > MAX_PUT_BYTES  # sent in several parts; visible when all are complete
             self._request(
                 obstore.put, self.store, key, self._owned(value), use_multipart=is_long, chunk_size=MAX_PUT_BYTES // 4
             )
@@ -287,7 +288,7 @@ class Client:
             raise failure from error
 
     def _owned(self, value: memoryview) -> Any:
-        """Return a value that its owner cannot change, for a store that keeps the buffer."""
+        """Return a value; for a store that keeps the buffer, a copy that the owner of the buffer cannot change."""
         return bytes(value) if self._kind == "MemoryStore" else value
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -312,7 +313,7 @@ class Client:
             self._not_listed(error, prefix)
 
     def list_dir(self, prefix: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the keys and the prefixes directly under a prefix, without slashes at their ends."""
+        """Return the keys and the prefixes directly under a prefix, without trailing slashes."""
         try:
             found = self._request(obstore.list_with_delimiter, self.store, prefix or None)
             return [item["path"] for item in found["objects"]], found["common_prefixes"]
@@ -331,7 +332,7 @@ class Client:
         return function(*args, **keywords)
 
     def _without_retries(self) -> Any:
-        """Return the same store, which makes each request once."""
+        """Return the same store, but without retries."""
         if self._once is None:
             if not hasattr(self.store, "retry_config"):
                 self._once = self.store
@@ -344,7 +345,7 @@ class Client:
     # Errors
 
     def _missing(self, error: Exception, key: str, action: str) -> None:
-        """Return None if an error means that a key does not exist. Raises an error of the library otherwise."""
+        """Do nothing if an error means that a key does not exist. Otherwise raise it as an error of this library."""
         statuses = self.missing_status if action == "read" else {404}
         status = _status(error)
         is_missing = isinstance(error, FileNotFoundError) if status is None else status in statuses
@@ -370,7 +371,7 @@ class Client:
     def _not_listed(self, error: Exception, prefix: str) -> NoReturn:
         if self.is_http and not isinstance(error, ZarrliteError):
             raise StoreError(
-                f"{self.describe()} cannot be listed: it is an HTTP server; open the hierarchy in mode 'r' and by"
+                f"{self.describe()} cannot be listed: it is an HTTP server; open the hierarchy in mode 'r' with"
                 " consolidated metadata, or open its nodes by their paths",
                 errno=errno.ENOTSUP,
             ) from error
@@ -382,7 +383,7 @@ class Client:
         raise self._error(error, key, action) from error
 
     def _error(self, error: Exception, key: str, action: str) -> ZarrliteError:
-        """Return the error of the library for an error of obstore."""
+        """Convert an error of obstore to an error of this library."""
         if isinstance(error, ZarrliteError):
             return error
         text = str(error)
@@ -424,7 +425,7 @@ def _is_missing_key(error: Exception) -> bool:
 
 
 def _reason(text: str) -> str:
-    """Return an error of obstore as one line, or the message of the server in it."""
+    """Return the message of the server in an error of obstore, or else the whole error, as one line."""
     text = text.partition("\n\nDebug source:")[0]
     message = re.search(r"<Message>(.*?)</Message>", text, re.DOTALL)
     code = re.search(r"<Code>(.*?)</Code>", text, re.DOTALL)
@@ -447,7 +448,7 @@ def connect(
     retries: int,
     retry_timeout: float,
 ) -> tuple[Any, str]:
-    """Return the obstore store of the bucket or server of a URL, and the prefix of its keys."""
+    """Return the obstore store for the bucket or server that a URL names, and the prefix of its keys."""
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     client: dict[str, Any] = {
@@ -461,7 +462,7 @@ def connect(
         given = {"endpoint": endpoint, "region": region, "credentials": credentials, "config": config}
         refused = [name for name, value in given.items() if value]
         if refused:
-            raise ArgumentError(f"{url!r} takes no {', '.join(refused)}; pass headers for an HTTP server")
+            raise ArgumentError(f"{', '.join(refused)} must not be passed for {url!r}; pass headers for an HTTP server")
         if "?" in rest or "#" in rest:
             raise ArgumentError(f"{url!r} must not have a query or a fragment")
         return stores.HTTPStore.from_url(url, client_options={**client, "allow_http": True}, retry_config=retry), ""
@@ -493,7 +494,7 @@ def connect(
 
 
 def is_obstore(value: object) -> bool:
-    """Whether a value is a store of obstore."""
+    """Whether a value is an obstore store."""
     return type(value).__module__.partition(".")[0] == "obstore" and hasattr(value, "list_with_delimiter")
 
 

@@ -1,12 +1,12 @@
-"""Values of an object store: reading ranges of them, all from one version.
+"""Values in an object store, whose ranges are all read from one version.
 
 Rules
-- Ranges of a value that are close together are requested as one (`Limits`), and all requests of a batch are under way
-  at once. The version of each answer is compared with that of the others; if one differs, the value is read again.
+- Ranges of a value that are close together are requested as one range (`Limits`), and all requests of a batch are made
+  concurrently. The version of each answer is compared with that of the others; if one differs, the value is read again.
 - A source keeps the version of its first answer. Later requests carry its ETag as a condition (If-Match). If the value
   was replaced, a read raises ReplacedError, and the reader starts over.
-- Weak ETags, and none, are compared together with size and modification time. If the server reports no time either,
-  the value is read as a whole.
+- Without a strong ETag, versions are compared by weak ETag, size and modification time. If the server does not report
+  the time either, the value is read as a whole.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from zarrlite.stores.base import Buffers, Limits, StoredValue, place_of
 from zarrlite.stores.object_client import Answer, ChangedError, Client, Version
 from zarrlite.tuning import MAX_CONFLICT_PAUSE, MIN_CONFLICT_PAUSE
 
-_NOTHING = ByteRange(0, 0)  # a request that only looks for the value
+_NOTHING = ByteRange(0, 0)  # stands for a request that only looks up the value
 
 
 class ObjectValue(StoredValue, VersionedSource):
-    """A value all reads of which are from one version."""
+    """A value in an object store. All its reads are from one version."""
 
     store: Any  # an ObjectStore
 
     def __init__(self, store: Any, key: str, *, once: bool = False) -> None:
         super().__init__(store, key)
-        self.found_version: Version | None = None  # that of the first answer
+        self.found_version: Version | None = None  # the version of the first answer
         self._once = once  # whether there is only one read
-        self._data: Buffer | None = None  # all of the value, if its version cannot be compared
+        self._data: Buffer | None = None  # the whole value, if its version cannot be compared
         self._was_replaced = False
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -82,15 +82,15 @@ class ObjectValue(StoredValue, VersionedSource):
     # The steps of `read_values`
 
     def plan(self, ranges: Sequence[ByteRange], limits: Limits) -> list[ByteRange]:
-        """Return the ranges to request. None are needed if all of the value is here."""
+        """Return the ranges to request: an empty list if the whole value has already been read."""
         if self._data is not None or not ranges:
             return []
         if self.found_version is not None:
             bounds = [byte_range.resolve(self.found_version.size) for byte_range in ranges]
             return join_ranges([(low, high) for low, high in bounds if low < high], limits)
         bounded: list[tuple[int, int]] = []
-        offset: int | None = None  # start of the longest tail that is counted from the start
-        suffix = 0  # length of the longest tail that is counted from the end
+        offset: int | None = None  # start of the longest tail that is specified by its start
+        suffix = 0  # length of the longest tail that is specified by its length
         for start, stop in ranges:
             if stop is not None and stop >= 0:
                 bounded.append((max(start, 0), stop))
@@ -108,7 +108,7 @@ class ObjectValue(StoredValue, VersionedSource):
         return planned or [_NOTHING]
 
     def fetch(self, byte_range: ByteRange) -> Answer | ChangedError | None:
-        """Request a range, under the condition that the value is still the same if it was read before."""
+        """Request a range. If the value was read before, the request has the condition that it is still the same."""
         try:
             if byte_range == _NOTHING:
                 found = self._head()
@@ -160,13 +160,13 @@ class ObjectValue(StoredValue, VersionedSource):
         return self.take(ranges, ())
 
     def replaced(self) -> ReplacedError:
-        """Return the error for a value of which another version was read before."""
+        """Return the error for a value that no longer has the version that was read first."""
         self._was_replaced = True
         return ReplacedError("was replaced while it was read; read it again", key=self.key)
 
 
 def read_values(wanted: Sequence[tuple[ObjectValue, Sequence[ByteRange]]]) -> list[list[Buffer] | None]:
-    """Read parts of several values of one store, None for missing ones, with one round of requests."""
+    """Read parts of several values in one store, in one round of requests. None stands for a missing value."""
     found: list[list[Buffer] | None] = [None] * len(wanted)
     left = list(range(len(wanted)))
     for _ in pauses():
@@ -200,7 +200,7 @@ def _read_round(
 
 
 def join_ranges(bounds: Sequence[tuple[int, int]], limits: Limits) -> list[ByteRange]:
-    """Return ranges that contain these; those that are close share a range.
+    """Return ranges that cover the given ones; those that are close to each other are joined.
 
     >>> join_ranges([(100, 110), (0, 50), (90_000, 90_001)], Limits(gap=100))
     [ByteRange(start=0, stop=110), ByteRange(start=90000, stop=90001)]
@@ -218,7 +218,7 @@ def join_ranges(bounds: Sequence[tuple[int, int]], limits: Limits) -> list[ByteR
 
 
 def cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
-    """Return a range out of the answer that contains it. Raises ChangedError if no answer does."""
+    """Return a range from the answer that contains it. Raises ChangedError if no answer does."""
     low, high = bounds
     if low == high:
         return b""
@@ -231,7 +231,7 @@ def cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
 
 
 def pauses() -> Iterator[None]:
-    """Yield as often as a value may be read or updated again, with growing pauses between."""
+    """Yield once for each attempt to read or update a value, with growing pauses in between."""
     longest = MIN_CONFLICT_PAUSE
     for attempt in range(MAX_ATTEMPTS):
         if attempt:

@@ -1,10 +1,10 @@
-"""The store for a user's argument: a Store, a path, a URI, a mapping, a store of obstore or None.
+"""The store for a user's argument: a Store, a path, a URI, a mapping, an obstore store or None.
 
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
 - URLs with `::`, URLs of protocols that no other store supports, and `FSMap` objects are opened by fsspec.
-- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. A URL that ends so is a zip file, too.
+- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. So is a URL with such an ending.
 - `storage_options` are the keywords of `ObjectStore` or of the fsspec filesystem; other stores have no options.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ObstoreLike(Protocol):
-    """A store of obstore."""
+    """An obstore store."""
 
     def get_ranges(self, *args: Any, **keywords: Any) -> Any: ...
 
@@ -34,8 +34,8 @@ class ObstoreLike(Protocol):
 StoreLike = Store | str | os.PathLike[str] | Mapping[str, Any] | ObstoreLike | None
 StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of an fsspec filesystem
 
-REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # starts of URLs of object stores and HTTP servers
-ZIP_SUFFIXES = (".zip", ".ozx")  # ends of the names of zip files, in lower case
+REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # prefixes of the URLs of object stores and HTTP servers
+ZIP_SUFFIXES = (".zip", ".ozx")  # suffixes of the names of zip files, in lower case
 _URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
 _CHAIN = r"[a-z][a-z0-9+.-]+(://[^:]*)?::"  # the first of several protocols: zip::, filecache::, zip://inner.zarr::
 _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
@@ -45,7 +45,7 @@ _named_stores: dict[str, MemoryStore] = {}
 def open_store(
     store: StoreLike, *, read_only: bool = False, check: bool = True, storage_options: StorageOptions | None = None
 ) -> Store:
-    """Return the store for a Store, a path, a URI, a mapping or None. `check` refuses a path that is a file.
+    """Return the store for a Store, a path, a URI, a mapping or None. With `check`, a path that is a file is refused.
 
     >>> open_store("memory://")
     MemoryStore(0 keys)
@@ -55,16 +55,15 @@ def open_store(
     if is_remote(store):
         return _open_remote(store, read_only, storage_options)
     if storage_options and not _is_fsspec_url(store):
-        raise ArgumentError(
-            f"storage_options must be None for {store!r}: only URLs of object stores, servers and fsspec have options"
-        )
+        reason = "only URLs of object stores and HTTP servers, and URLs for fsspec, have options"
+        raise ArgumentError(f"storage_options must be None for {store!r}: {reason}")
     if isinstance(store, str):
         store = _resolve(store, storage_options)
     elif isinstance(store, os.PathLike):
         store = os.fsdecode(store)
     if isinstance(store, str):
         if is_zip_path(store):
-            from zarrlite.stores.zip import ZipStore  # late: keeps the import light
+            from zarrlite.stores.zip import ZipStore  # imported late: makes `import zarrlite` faster
 
             return ZipStore(store, mode="r" if read_only else "a")
         local = LocalStore(store, read_only=read_only)
@@ -76,21 +75,21 @@ def open_store(
 
 
 def is_remote(store: object) -> bool:
-    """Whether a user's argument is the URL of an object store or an HTTP server, or a store of obstore."""
+    """Whether a user's argument is the URL of an object store or an HTTP server, or an obstore store."""
     if isinstance(store, str):
         return store.lower().startswith(REMOTE)
     return type(store).__module__.partition(".")[0] == "obstore"
 
 
 def _open_remote(store: Any, read_only: bool, storage_options: StorageOptions | None) -> Store:
-    from zarrlite.stores.object import OPTIONS, ObjectStore  # late: needs obstore
+    from zarrlite.stores.object import OPTIONS, ObjectStore  # imported late because it imports obstore
 
     options = {**(storage_options or {}), **({"read_only": True} if read_only else {})}
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
-        raise ArgumentError(f"storage_options must not have {unknown[0]!r}; it takes {', '.join(OPTIONS)}")
+        raise ArgumentError(f"storage_options must not contain {unknown[0]!r}; known options: {', '.join(OPTIONS)}")
     if isinstance(store, str) and store.lower().endswith(ZIP_SUFFIXES):
-        from zarrlite.stores.zip import ZipStore  # late: keeps the import light
+        from zarrlite.stores.zip import ZipStore  # imported late: makes `import zarrlite` faster
 
         above, _, name = store.rpartition("/")
         return ZipStore((ObjectStore(above, **options), name), mode="r")
@@ -119,7 +118,7 @@ def _wrap(store: StoreLike) -> Store:
     if isinstance(store, Mapping):
         return ReadOnlyStore(MappingStore(store))
     if any(f"{cls.__module__}.{cls.__name__}" == "zarr.abc.store.Store" for cls in type(store).__mro__):
-        raise ArgumentError("a store of zarr-python must be wrapped: zarrlite.bridge.FromZarr(store)")
+        raise ArgumentError("a zarr-python store must be wrapped: zarrlite.bridge.FromZarr(store)")
     raise ArgumentError(f"store must be a Store, a path, a URI, a mapping or None, not {type(store).__name__}")
 
 
@@ -131,7 +130,7 @@ def _is_fsspec_url(store: object) -> bool:
 
 
 def _resolve(text: str, storage_options: StorageOptions | None = None) -> str | Store:
-    """Return the store of a `memory` URI, or else the path: the text itself or the path of its `file` URI."""
+    """Return the store that a URI names, or else the path: the text itself or the path of its `file` URI."""
     match = re.fullmatch(_URI, text) if ":" in text else None
     if "::" in text and re.match(_CHAIN, text):
         return _fsspec().from_url(text, storage_options)
@@ -146,7 +145,7 @@ def _resolve(text: str, storage_options: StorageOptions | None = None) -> str | 
 
 
 def _fsspec() -> type[FsspecStore]:
-    from zarrlite.stores.filesystem import FsspecStore  # late: keeps the import light
+    from zarrlite.stores.filesystem import FsspecStore  # imported late: makes `import zarrlite` faster
 
     return FsspecStore
 
@@ -161,7 +160,8 @@ def _file_path(uri: str, rest: str) -> str:
     match = re.fullmatch(_FILE_URI_REST, rest)
     if match is None:
         raise ArgumentError(
-            f"{uri!r} must be file:// and an absolute path on this machine, with '?' and '#' written as %3F and %23"
+            f"{uri!r} must be file:// followed by an absolute path on this machine, with '?' and '#' written as %3F and"
+            " %23"
         )
     try:
         return unquote(match[1], errors="strict")

@@ -25,8 +25,8 @@ _NOT_OPENED = -2
 class OpenFile(GrowingSource):
     """A value that is read in parts from one open file."""
 
-    # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. Each object
-    # has a C function as its finalizer: Python ignores interrupts that arrive in a `__del__` written in Python.
+    # An interrupt may arrive before the first instruction of `close`. Then the finalizer closes the file. The finalizer
+    # of each object is a C function, because Python ignores interrupts that arrive in a `__del__` written in Python.
     __slots__ = ("__del__",)
     _fd = _NOT_OPENED
     _size: int | None = None  # size when opened; bytes appended later belong to another version of the value
@@ -62,7 +62,7 @@ class OpenFile(GrowingSource):
         if self._fd == _NOT_OPENED:
             try:
                 fd = self._open_quickly()
-                self._fd = _NO_FILE if fd is None else fd  # no call before this line: an interrupt would leak the file
+                self._fd = _NO_FILE if fd is None else fd  # directly after opening: an interrupt would leak the file
                 if fd is None:
                     return None
                 self.__del__ = partial(os.close, fd)
@@ -87,7 +87,7 @@ class OpenFile(GrowingSource):
         return self._growth() == 0
 
     def version(self) -> str | None:
-        """Return the file, its size and the time of its last change. Returns None if no file is open."""
+        """Return the inode, the size and the change time of the open file. Returns None if no file is open."""
         if self._fd < 0:
             return None
         found = os.fstat(self._fd)

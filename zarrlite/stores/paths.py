@@ -3,11 +3,12 @@
 Rules
 - A path never leaves the root, not even through symlinks, unless the store follows them. A symlink stands for the value
   or prefix that it points to; a dangling symlink counts as missing.
-- Each directory is checked once: a program that can write below the root can still replace a directory afterwards.
+- Each directory is checked only once. So a program that can write below the root can still replace it by a symlink
+  afterwards.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
 - A listing contains only readable keys: no temporary files, symlink cycles, or names that are not keys. Symlinks that
-  leave the root are listed, so that reading them raises an error instead of silently skipping them.
+  lead out of the root are listed, too: reading them raises an error, whereas skipping them would hide the problem.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class Root:
         self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
         self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: forever
         self._base = directory if directory.endswith("/") else directory + "/"
-        self._checked = {""}  # directories below the root that are known to be inside it, each with a trailing "/"
-        self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created, as far as known
-        self.locks_directories = True  # whether flock works for directories, as far as known
+        self._checked = {""}  # directories that are known to be inside the root, each with a trailing "/"
+        self.has_tmpfile = files.TMPFILE > 0  # whether files without a name can be created; True until an attempt fails
+        self.locks_directories = True  # whether flock works for directories; True until an attempt fails
 
     def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
-        # without the checked directories: they may differ where the copy is used
+        # without the checked directories, because they may differ where the copy is used
         return type(self), (self.directory, self.lock_method, self.lock_timeout, self.follow_symlinks)
 
     def path(self, key: str) -> str:
@@ -72,7 +73,7 @@ class Root:
     def entries(self, prefix: str) -> list[str]:
         """Return the keys and, with a trailing `/`, the prefixes directly under a prefix.
 
-        They are sorted with that `/`, so that a walk yields all keys in order.
+        They are sorted including that `/`, so that a walk yields all keys in order.
         """
         self._check_directories(_check_encodable(check_prefix(prefix)))
         if is_reserved(prefix):

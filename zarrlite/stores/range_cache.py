@@ -1,15 +1,17 @@
 """Caches of byte ranges of values, in memory or in a directory that several processes share.
 
 Rules
-- All ranges of a key that are cached belong to one version of its value. Storing a range of another version drops the
+- All cached ranges of a key belong to one version of its value. Storing a range of another version drops the
   others. A version is a tag and the size of the value.
 - A cache never holds more than `max_bytes`. The ranges that were used least recently are dropped first.
 - `generation(key)` changes whenever a key is dropped. A range is stored only if the generation is still the same as
   before the range was read, so that a reader never stores a value that a writer has replaced meanwhile.
-- In a directory, the file of a range has a checksum of its key, its name and its content, and is renamed into place: a
-  file that is torn, damaged or moved is never served, but removed. Files change under the lock of the directory. Its
-  file `state` has the total number of bytes stored, and a generation for each of `_SLOTS` groups of keys.
-- If a directory fails to serve or to store a range, this costs a request. Failing to drop a key is an error.
+- In a directory, each range is a file that is renamed into place, and contains a checksum of the key, the file name and
+  the data. An incomplete, damaged or moved file is therefore never served, but removed. Ranges are stored and dropped
+  under the lock of the directory. The file `state` contains the total number of stored bytes, and a generation for each
+  of `_SLOTS` groups of keys.
+- If a range cannot be read from a directory, or stored in it, this only costs a request. Failing to drop a key is an
+  error.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ except ImportError:  # Windows
 _MAGIC = b"zlcache1"
 _HEADER = struct.Struct("<8sI")  # magic, checksum
 _TOTAL = struct.Struct("<q")
-_SLOTS = 1024  # groups of keys with a generation of their own
+_SLOTS = 1024  # groups of keys; all keys of a group have the same generation
 _STATE_BYTES = _TOTAL.size * (_SLOTS + 1)
 _STORE_SECONDS = 1.0  # seconds; a range is not stored if the lock of the directory is not free after this time
 _PAUSE = 0.001  # seconds; pause between two attempts to lock the directory
@@ -57,12 +59,12 @@ class Version(NamedTuple):
 
 
 def version_of(tag: str, size: int) -> Version:
-    """Return the version of a value with an ETag, or another text that identifies it."""
+    """Return the version of a value whose ETag, or another text that identifies it, is `tag`."""
     return Version(hashlib.sha256(tag.encode(errors="surrogatepass")).hexdigest()[:32], size)
 
 
 def new_version(size: int) -> Version:
-    """Return a version that no other value has."""
+    """Return a version that differs from all others."""
     return Version(uuid.uuid4().hex, size)
 
 
@@ -70,7 +72,7 @@ Span = tuple[int, int]  # start and stop of a range that is not empty and is wit
 
 
 class RangeCache(ABC):
-    """Ranges of values by key. Several threads may use it at once."""
+    """A cache of ranges of values, by key. Several threads may use it at the same time."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -81,7 +83,7 @@ class RangeCache(ABC):
 
     @abstractmethod
     def find(self, key: str, version: Version, span: Span) -> bytes | memoryview | None:
-        """Return a range of that version of a value. Returns None if it is not cached."""
+        """Return a range of a version of a value. Returns None if it is not cached."""
 
     @abstractmethod
     def generation(self, key: str) -> int:
@@ -89,7 +91,7 @@ class RangeCache(ABC):
 
     @abstractmethod
     def store(self, key: str, generation: int, version: Version, span: Span, data: bytes) -> None:
-        """Cache a range that was read after `generation` was obtained. Does nothing if the key was dropped since."""
+        """Cache a range that was read after `generation` was obtained, unless the key has been dropped since."""
 
     @abstractmethod
     def drop(self, keys: Iterable[str]) -> None:
@@ -195,7 +197,7 @@ class DirectoryCache(RangeCache):
             raise StoreError(f"the cache directory {path!r} cannot be used: {error}", errno=error.errno) from error
 
     def _check_origin(self, origin: str | None) -> None:
-        """Refuse a directory that has values of another store."""
+        """Refuse a directory that contains values of another store."""
         name = os.path.join(self.path, "origin")
         text = f"{_MAGIC.decode()}\n{origin}\n".encode()
         try:
@@ -206,7 +208,7 @@ class DirectoryCache(RangeCache):
                 stored = file.read()
             if stored and origin is not None and stored != text:
                 raise ArgumentError(
-                    f"cache must be a directory for one store, but {self.path!r} has values of "
+                    f"cache must be a directory for one store, but {self.path!r} contains values of "
                     f"{stored.decode(errors='replace').strip().rpartition(chr(10))[2]}"
                 ) from None
 
@@ -262,7 +264,7 @@ class DirectoryCache(RangeCache):
         if content[: _HEADER.size] == header and len(data) == span[1] - span[0]:
             return data
         with contextlib.suppress(OSError):
-            os.unlink(path)  # its bytes stay counted until the next time that the directory is full
+            os.unlink(path)  # its bytes are part of the total until the cache is full again
         return None
 
     def store(self, key: str, generation: int, version: Version, span: Span, data: bytes) -> None:
@@ -296,7 +298,7 @@ class DirectoryCache(RangeCache):
         if total > self.max_bytes:
             total = self._evict(self.max_bytes - self.max_bytes // 10 - nbytes - _HEADER.size)
             total += nbytes + _HEADER.size
-        self._set_total(state, total)  # before the file: a crash in between leaves it too high, never too low
+        self._set_total(state, total)  # before the file is renamed: after a crash, it may be too high, never too low
         os.makedirs(folder, exist_ok=True)
         os.replace(temporary, path)
         self._remember(key, version)
@@ -351,9 +353,9 @@ class DirectoryCache(RangeCache):
 
     @contextlib.contextmanager
     def _locked(self, seconds: float) -> Iterator[int]:
-        """Lock the directory against other threads and processes. Yields the descriptor of its state.
+        """Lock the directory against other threads and processes. Yields the descriptor of the state file.
 
-        Each lock has its own descriptor, which excludes threads and forked children as well.
+        Each call opens its own descriptor, so that the lock also excludes other threads and forked children.
         """
         end = time.monotonic() + seconds
         with self._open_state() as file:
@@ -379,7 +381,7 @@ class DirectoryCache(RangeCache):
             with self._open_state() as file:
                 return self._generation(file.fileno(), key)
         except OSError:
-            return -1  # never stored
+            return -1  # differs from all generations in the file, so nothing will be stored
 
     @staticmethod
     def _generation(state: int, key: str) -> int:
@@ -425,7 +427,7 @@ def _subfolders(folder: str) -> list[str]:
 
 
 def _remove(folder: str, names: Iterable[str], must: bool = False) -> int:
-    """Remove files of a folder. Returns how many bytes they had. With `must`, raises OSError if one is left."""
+    """Remove files in a folder. Returns their total size. With `must`, raises OSError if one cannot be removed."""
     removed = 0
     for name in names:
         path = os.path.join(folder, name)
@@ -446,12 +448,12 @@ def _checksum(key: str, name: str, data: bytes) -> int:
 
 
 def _slot(key: str) -> int:
-    """Return the group of a key, which is the same in all processes."""
+    """Return the number of the group of a key, which is the same in all processes."""
     return checksum(key.encode(errors="surrogatepass")) % _SLOTS
 
 
 def _containing(span: Span, version: Version, spans: dict[Span, None]) -> Span | None:
-    """Return a cached span that contains another one. Returns None if no span does."""
+    """Return the cached span that contains `span`. Returns None if none does."""
     for outer in (span, (0, version.size)):
         if outer in spans:
             return outer

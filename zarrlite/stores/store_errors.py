@@ -1,4 +1,4 @@
-"""Conversion of file system errors, and of exceptions of other code, to store errors that name the key.
+"""Conversion of file system errors, and of exceptions in users' code, to store errors that name the key.
 
 Rules
 - Every OSError becomes a StoreError with the key, the errno, and the original error as its cause.
@@ -23,7 +23,7 @@ _REASONS = {
 class as_store_error:
     """A context that turns an OSError into a StoreError. `action` completes "'key' cannot be ..." ("read", "written").
 
-    A class is cheaper to enter than a generator function, and it is entered for every value.
+    This is a class because it is entered for every value, and a generator function would take longer to enter.
     """
 
     __slots__ = ("action", "key")

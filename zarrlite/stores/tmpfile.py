@@ -1,11 +1,11 @@
-"""New files without a name (O_TMPFILE, Linux), linked when complete: fewer system calls than renaming.
+"""New values in files without a name (O_TMPFILE, Linux), linked when complete: fewer system calls than renaming.
 
 Rules
 - A killed writer leaves no temporary files.
 - All files are written before the first is linked; then they are linked in order, under the locks of their directories.
   With `fsync`, a directory is synced before the next file is linked.
-- If the file system fails, stop: files that are not yet linked are discarded, and the caller stores their values by
-  renaming (atomic.py), which reports any error. All other exceptions pass, and no value is stored after them.
+- After an error of the file system, files that have not been linked yet are discarded, and the caller stores their
+  values by renaming (atomic.py), which reports any error. All other exceptions are passed on to the caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not imply that th
 def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
     """Store values under their keys, in order, up to the first key that already exists.
 
-    Returns how many were stored, from the first; 0 if this module cannot handle the values or the file system.
+    Returns how many were stored: the values after these are left to the caller. Returns 0 if this module cannot handle
+    the values or the file system.
     """
     if not MIN_TMPFILES <= len(values) <= MAX_TMPFILES or not root.has_tmpfile:
         return 0
@@ -52,7 +53,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     if fsync:
                         files.sync_directory(directory)
                     done += 1
-    except TimeoutError as error:  # a lock must not be waited for a second time
+    except TimeoutError as error:  # the caller must not wait for the lock a second time
         raise store_error(error, "written", values[done][0]) from error
     except OSError as error:  # renaming will hit the same error, report it and clean up
         root.has_tmpfile = error.errno in _TRANSIENT

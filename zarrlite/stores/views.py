@@ -1,8 +1,8 @@
-"""Stores over another store: the part of it under a prefix, a read-only view of it, or some of its values.
+"""Views of another store: the part under a prefix, a read-only view, or one with some values prefetched.
 
 Rules
 - Every operation is forwarded as one call, to keep the optimizations of the underlying store: batches, locks, listings.
-- A view has no state of its own, except for values that were prefetched.
+- A view has no state of its own, except for prefetched values.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class PrefixStore(Store):
 
 
 class ReadOnlyStore(Store):
-    """A read-only view of a store, which other users of the store may still write."""
+    """A read-only view of a store. The store itself can still be written to."""
 
     read_only = True
 
@@ -157,7 +157,7 @@ class ReadOnlyStore(Store):
 
 
 class PrefetchedStore(ReadOnlyStore):
-    """A read-only view of a store, with the first bytes of some values as they were when it was created.
+    """A read-only view of a store, with the first bytes of some values as they were when the view was created.
 
     >>> from zarrlite.stores import MemoryStore
     >>> store = MemoryStore({"a": b"1"})
@@ -190,5 +190,5 @@ class PrefetchedStore(ReadOnlyStore):
 
 
 def prefetched(store: Store, keys: Sequence[str], byte_range: ByteRange) -> Store:
-    """Return a view of a store with some values prefetched in one batch, or the store if its requests do not wait."""
+    """Return a view of a store with values prefetched in one batch, or the store if requests to it do not wait."""
     return store if place_of(store) is None else PrefetchedStore(store, keys, byte_range)

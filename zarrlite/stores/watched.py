@@ -1,8 +1,8 @@
 """A view of a store that is notified of every change made through it.
 
 Rules
-- `changed` is called before and after a change, and also if the change fails: what a reader has read in between may be
-  the old value or the new one.
+- `changed` is called before and after each change, even if the change fails: a value that is read in between may be the
+  old one or the new one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """A zip file as a store: a key is the name of an entry.
 
 Rules
-- A file is read by byte ranges: its end and its directory first (zip_format.py), then the header of an entry, together
-  with its value or before parts of the value. So reading a zip file in another store takes few requests. Such a file is
-  read-only.
-- Values are written uncompressed to a draft, a temporary file next to the zip file. Closing the store copies the
-  current entries, compressed or not, to another temporary file, syncs it, and renames it to the zip file. A draft that
-  contains exactly these entries becomes the zip file itself. Until then, the old file stays as it was.
+- A file is read in byte ranges: first its end with the directory (zip_format.py), then the header of an entry, either
+  together with the value or, if only parts of the value are needed, before them. So a zip file in another store can be
+  read with few requests. Such a file is read-only.
+- Values are written uncompressed to a draft, a temporary file next to the zip file. When the store is closed, the
+  current entries, compressed or not, are copied to another temporary file, which is synced and renamed to the zip file.
+  If the draft contains exactly these entries, it is renamed instead. Until then, the old file is unchanged.
 - A lock file excludes other writers from the first change until the store is closed. Readers take no locks, and
   continue to read the file that they opened even if it is replaced.
-- A writer is closed at exit if it was not closed before. A forked child cannot use or close it.
-- A file named `.ozx` follows RFC-9 of OME-NGFF: zip64, no compression, documents first, a comment with the version.
+- A writer that is still open at exit is closed then. A forked child cannot use or close it.
+- A file whose name ends in `.ozx` follows RFC-9 of OME-NGFF: zip64, no compression, documents first, a comment with the
+  version.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ from zarrlite.tuning import COPY_BLOCK_BYTES, NEAR_CHUNK_BYTES
 ZipSource = str | os.PathLike[str] | tuple[Store, str]
 Mode = Literal["r", "a", "w"]
 
-_MAX_EXTRA_BYTES = 64  # bytes; a header with longer extra fields is read by itself, before its value
+_MAX_EXTRA_BYTES = 64  # bytes; if the extra fields of a header are longer, the value is read by another request
 _LOCK_SECONDS = 0.2  # seconds to wait for another writer, enough to remove the lock of a killed one
 _CREATE = files.CREATE & ~os.O_WRONLY | os.O_RDWR
 
 
 class ZipStore(Store):
-    """A store in a zip file. Only one program at a time may write the file.
+    """A store in a zip file. Only one program at a time may write to the file.
 
     Changes reach the file when the store is closed, not before. Use the store in a `with` statement, which closes it;
     after an exception, the file stays as it was.
@@ -59,18 +60,19 @@ class ZipStore(Store):
     Parameters
     ----------
     source : str, os.PathLike or (Store, str)
-        The path of the file; or a store and the key of a zip file in it, which can only be read.
+        The path of the file; or a store and the key of a zip file in that store, which can only be read.
     mode : {"r", "a", "w"}, optional
-        "r" reads a file. "a" also changes it, or creates one. "w" replaces it, or creates one.
+        "r": read an existing file. "a": read and change a file, which is created if it is missing. "w": create a file,
+        or replace an existing one.
     read_only : bool or None, optional
-        Accepted as in zarr-python, if it agrees with the mode.
+        Accepted for compatibility with zarr-python; it must agree with `mode`.
 
     Raises
     ------
     DataError
         If the file is not a zip file, is damaged, or is not safe to read.
     StoreError
-        If the file cannot be read, or if another program writes it.
+        If the file cannot be read, or if another program is writing to it.
 
     Examples
     --------
@@ -92,7 +94,7 @@ class ZipStore(Store):
         if mode not in ("r", "a", "w"):
             raise ArgumentError(f"mode must be 'r', 'a' or 'w', not {mode!r}")
         self._given: str | tuple[Store, str]
-        self._path = ""  # without symlinks; empty if the file is in a store
+        self._path = ""  # with symlinks resolved; empty if the file is in a store
         if isinstance(source, tuple):
             self._given = _check_pair(source, mode)
             self.limits = self._given[0].limits
@@ -114,14 +116,15 @@ class ZipStore(Store):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._writer is not None:
-            raise StoreError(f"{self!r} must not be pickled while it is written; close it, and pickle a reader")
+            message = f"{self!r} must not be pickled while it is being written; close it, and open it for reading"
+            raise StoreError(message)
         self._current()
         return _reopen, (type(self), self._given, self._mode)
 
     # Opening and closing
 
     def _load(self) -> _State:
-        """Read the directory. For a writer, a missing file is an empty one; for a reader, it is an error."""
+        """Read the directory. For a writer, a missing file counts as empty; for a reader, it is an error."""
         file = _File(self._open_source())
         try:
             found = zip_format.read_directory(file.source)
@@ -141,7 +144,7 @@ class ZipStore(Store):
         return OpenFile(os.path.basename(self._path), self._path, lambda _: _open(self._path))
 
     def _current(self) -> _State:
-        """Return the entries. Raises StoreError if the store is closed, or is a writer of the parent process."""
+        """Return the entries. Raises StoreError if the store is closed, or was being written before a fork."""
         state = self._state
         if state is None:
             raise StoreError(f"{self!r} is closed; open it again")
@@ -211,7 +214,7 @@ class ZipStore(Store):
         return members
 
     def _comment(self, state: _State) -> bytes:
-        """Return the comment of the file. For an OME-Zarr hierarchy, it has the OME-Zarr version (RFC-9)."""
+        """Return the comment of the file. In an `.ozx` file, it contains the OME-Zarr version (RFC-9)."""
         if not self._is_ozx:
             return state.comment
         try:
@@ -270,7 +273,7 @@ class ZipStore(Store):
         keys = self._current().keys()
         if not check_prefix(prefix):
             return iter(keys)
-        after = prefix[:-1] + chr(ord("/") + 1)  # follows all keys that start with the prefix
+        after = prefix[:-1] + chr(ord("/") + 1)  # sorts after all keys that start with the prefix
         return iter(keys[bisect.bisect_left(keys, prefix) : bisect.bisect_left(keys, after)])
 
     # Writing
@@ -298,11 +301,11 @@ class ZipStore(Store):
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
-        self._current()  # before acquiring a lock: after a fork, a thread of the parent may hold it forever
+        self._current()  # before acquiring a lock, which may never be released in a forked child
 
 
 class _Member(NamedTuple):
-    """An entry, and the file that has its value."""
+    """An entry, and the file that contains its value."""
 
     file: _File
     entry: Entry
@@ -339,14 +342,14 @@ class _File:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.starts: dict[int, int] = {}  # where the value of the entry at an offset starts, if that is known
+        self.starts: dict[int, int] = {}  # offset of an entry -> start of its value, if that is known
         # without `pread`, all threads share the position of the file
         self._guard: Any = contextlib.nullcontext() if hasattr(os, "pread") else Guard()
 
     def read(self, wanted: Sequence[tuple[Entry, tuple[int, int]]], memory: memoryview | None = None) -> list[Buffer]:
-        """Read parts of values, in one round of requests, or in two if large values need their headers first.
+        """Read parts of values, in one round of requests, or in two if the headers of large values must be read first.
 
-        Values that are read as a whole are checked.
+        The checksums of values that are read as a whole are verified.
         """
         stored = self._read_first(wanted)
         ranges = [self._range(entry, part) for entry, part in wanted if entry.offset not in stored]
@@ -364,7 +367,7 @@ class _File:
         return found
 
     def stored_blocks(self, entry: Entry) -> Iterator[Buffer]:
-        """Yield the stored bytes of a value, which are not decoded."""
+        """Yield the stored bytes of a value, without decoding them."""
         self._read_first([(entry, (0, 0))], headers_only=True)
         start = self.starts[entry.offset]
         for low in range(start, start + entry.stored, COPY_BLOCK_BYTES):
@@ -373,7 +376,7 @@ class _File:
     def _read_first(
         self, wanted: Sequence[tuple[Entry, tuple[int, int]]], *, headers_only: bool = False
     ) -> dict[int, Buffer]:
-        """Read the headers that have not been read yet, each together with its value if that is small or wanted.
+        """Read the headers that have not been read yet, each with its value if that is small or needed as a whole.
 
         Returns the stored values that were read, by the offset of the entry.
         """
@@ -422,7 +425,7 @@ class _Value(Source):
         self._decoded: Buffer | None = None  # a deflated value, which cannot be read in parts
 
     def _find(self) -> _Member | None:
-        members = self._store._current().members  # raises an error if the store is closed
+        members = self._store._current().members  # raises StoreError if the store is closed
         if self._member is None:
             self._member = members.get(self._key)
         return self._member
@@ -527,7 +530,7 @@ class _Draft(_File):
 
 
 class _Writer:
-    """The right to write a zip file, and the draft of its next version."""
+    """The right to write to a zip file, and the draft of its next version."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -551,7 +554,7 @@ class _Writer:
         return f"{files.temporary_name(os.path.dirname(self.path))}.{self._name}"
 
     def _remove_leftovers(self) -> None:
-        """Remove the temporary files of killed writers. The lock shows that no other writer uses them."""
+        """Remove the temporary files of killed writers. This writer holds the lock, so no other one uses them."""
         directory = os.path.dirname(self.path)
         for name in os.listdir(directory):
             # process, count, machine, token: see `files.temporary_name`
@@ -581,7 +584,7 @@ class _Writer:
         files.sync_directory(os.path.dirname(self.path))
 
     def _is_complete(self, members: Sequence[_Member]) -> bool:
-        """Whether the draft has these entries in this order, and nothing else."""
+        """Whether the draft contains these entries in this order, and nothing else."""
         position = 0
         for file, entry in members:
             if file is not self.draft or entry.offset != position:
@@ -646,7 +649,7 @@ def _close_writers() -> None:
             store.close()
             messages.append((f"{store!r} was not closed; it was written at exit", ResourceWarning))
         except ZarrliteError as error:
-            messages.append((f"{store!r} was not closed, and is lost: {error}", RuntimeWarning))
+            messages.append((f"{store!r} was not closed, and its changes are lost: {error}", RuntimeWarning))
     for message, category in messages:
         warnings.warn(message, category, stacklevel=1)
 

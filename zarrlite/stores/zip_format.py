@@ -2,11 +2,12 @@
 
 Rules
 - The directory is authoritative. The header of an entry, which is read only with its value, must agree with it.
-- A file is refused if readers could disagree about its contents: two end records, two entries of one name, entries that
-  overlap, names that are not keys, a size that differs from the end records (as with bytes before the first entry).
-- Sizes are checked before anything is allocated: against the size of the file, and those of deflated values relative
-  to their stored size.
-- Nothing here does I/O: a function receives bytes, or a source that provides byte ranges.
+- A file is refused if readers could disagree about its contents: if it has two end records, two entries with the same
+  name, entries that overlap, or names that are not keys, or if its size contradicts the end records (for example,
+  because there are bytes before the first entry).
+- Sizes are checked before anything is allocated: stored sizes against the size of the file, and the sizes of deflated
+  values against their stored sizes.
+- Nothing here does I/O: functions receive bytes, or a source that provides byte ranges.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from zarrlite.stores.base import check_key
 
 STORED: Final = 0  # compression methods
 DEFLATED: Final = 8
-TAIL_BYTES: Final = 2**17  # bytes; the end of a file, which is read first. The end record is in the last 65,557
+TAIL_BYTES: Final = 2**17  # bytes at the end of a file that are read first; the end record is in the last 65,557
 HEADER_BYTES: Final = 30  # bytes; the header of an entry without its name and extra fields
-_MAX_FIELD = 0xFFFF  # a larger number of entries, or length of a name or comment, does not fit
-_IN_ZIP64 = 0xFFFFFFFF  # a size or offset that is in a zip64 field instead
-# bytes; a deflated value may be this large, or this many times as large as its stored size
+_MAX_FIELD = 0xFFFF  # maximum of 16-bit fields: the number of entries, the lengths of names and comments
+_IN_ZIP64 = 0xFFFFFFFF  # stands for a size or offset that is stored in a zip64 field instead
+# a deflated value may have this many bytes, or this many times its stored size, whichever is more
 _MAX_INFLATED, _MAX_RATIO = 2**26, 100
 
 _END = struct.Struct("<4s4H2LH")
@@ -44,7 +45,7 @@ _ENCRYPTED = 0x1 | 0x40 | 0x2000  # bits of the flags
 _SIZES_FOLLOW = 0x8  # the sizes and the checksum are after the value
 _UTF8 = 0x800
 _ZIP64_FIELD, _UNICODE_NAME_FIELD = 0x0001, 0x7075  # identifiers of extra fields
-_UNIX = 3  # the system that the attributes of a file are for
+_UNIX = 3  # the system whose conventions the file attributes of an entry follow
 _REGULAR_FILE = 0o100644 << 16
 _FILE_TYPE, _SYMLINK = 0o170000 << 16, 0o120000 << 16
 
@@ -53,11 +54,11 @@ class Entry(NamedTuple):
     """An entry of the directory."""
 
     key: str
-    name: bytes  # the key as it is stored
+    name: bytes  # the key in its stored form
     method: int
     crc: int
-    stored: int  # bytes of the value as it is stored
-    size: int  # bytes of the value
+    stored: int  # size of the stored value in bytes
+    size: int  # size of the decoded value in bytes
     modified: int  # time in the low 16 bits, date in the high 16 bits
     offset: int  # where its header starts
     end: int  # where the next entry or the directory starts
@@ -88,23 +89,23 @@ def read_directory(source: Source) -> Directory | None:
     if position >= _LOCATOR.size and tail.startswith(_LOCATOR_MARK, position - _LOCATOR.size):
         position, count, size, offset = _read_zip64_end(tail, position, (count, size, offset))
     elif (disk, start_disk) != (0, 0):
-        raise DataError("must not be a part of a zip file in several parts")
+        raise DataError("must not be one part of a split zip file")
     described = offset + size + len(tail) - position
     actual = source.known_size()
-    if actual is None:  # if the source has no size, only that of a small file is known
+    if actual is None:  # if the source does not report a size, it is known only for a small file
         actual = len(tail) if len(tail) < TAIL_BYTES else max(described, len(tail))
     if described != actual:
-        raise DataError(f"must have the {described} bytes that its end records describe, not {actual}")
+        raise DataError(f"must have {described} bytes according to its end records, not {actual}")
     records = tail[max(0, position - size) : position]
     if size > position:
         records = bytes(source.read_one(ByteRange(offset, offset + size - position)) or b"") + records
     if len(records) != size:
-        raise TruncatedError(f"has a directory of {len(records)} bytes, must have {size}")
+        raise TruncatedError(f"must have a directory of {size} bytes, not {len(records)}")
     return Directory(_parse_records(records, count, offset), comment)
 
 
 def _find_end(tail: bytes) -> int:
-    """Return the position of the end record, whose comment must end with the file."""
+    """Return the position of the end record, whose comment must extend to the end of the file."""
     found = []
     position = tail.rfind(_END_MARK)
     while position >= 0:
@@ -128,10 +129,10 @@ def _read_zip64_end(tail: bytes, end: int, values: tuple[int, int, int]) -> tupl
         raise DataError("must have a zip64 end record of 56 bytes before its locator")
     _, _, _, _, number, start_disk, here, count, size, offset = _END64.unpack_from(tail, position)
     if (disk, number, start_disk) != (0, 0, 0) or disks > 1 or here != count:
-        raise DataError("must not be a part of a zip file in several parts")
+        raise DataError("must not be one part of a split zip file")
     for value, value64, limit in zip(values, (count, size, offset), (_MAX_FIELD, _IN_ZIP64, _IN_ZIP64), strict=True):
         if value not in (limit, value64):
-            raise DataError(f"must have the same end records, but one has {value} and the other one {value64}")
+            raise DataError(f"must have end records that agree, but one contains {value} and the other {value64}")
     if offset64 != offset + size:
         raise DataError("must have its zip64 end record directly after the directory")
     return position, count, size, offset
@@ -159,7 +160,7 @@ def _parse_records(records: bytes, count: int, directory_offset: int) -> dict[st
         try:
             check_key(entry.key)
         except KeyRefusedError as error:
-            raise DataError(f"entry {entry.key!r} must have the name of a key: {error.message}") from None
+            raise DataError(f"entry {entry.key!r} must have a valid key as its name: {error.message}") from None
         if entry.key in entries:
             raise DataError(f"entry {entry.key!r} must not occur twice")
         entries[entry.key] = entry._replace(end=end)
@@ -180,7 +181,7 @@ def _parse_record(records: bytes, position: int) -> tuple[Entry, int]:
     if _IN_ZIP64 in (stored, size, offset) or disk == _MAX_FIELD:
         size, stored, offset, disk = _parse_zip64(extra_fields, key, size, stored, offset, disk)
     if disk != 0:
-        raise DataError(f"entry {key!r} must not be in another part of a zip file")
+        raise DataError(f"entry {key!r} must not be in another part of a split zip file")
     if flags & _ENCRYPTED:
         raise DataError(f"entry {key!r} must not be encrypted")
     if made_by >> 8 == _UNIX and attributes & _FILE_TYPE == _SYMLINK:
@@ -188,7 +189,7 @@ def _parse_record(records: bytes, position: int) -> tuple[Entry, int]:
     if method not in (STORED, DEFLATED):
         raise DataError(f"entry {key!r} must be stored or deflated, not compressed with method {method}")
     if method == STORED and stored != size:
-        raise DataError(f"entry {key!r} must have one size because it is not compressed, not {stored} and {size}")
+        raise DataError(f"entry {key!r} is not compressed, so its two sizes must be equal, not {stored} and {size}")
     if size > max(_MAX_INFLATED, _MAX_RATIO * stored) and method == DEFLATED:
         raise DataError(
             f"entry {key!r} must not grow from {stored} to {size} bytes when it is decompressed; store it uncompressed"
@@ -214,7 +215,10 @@ def _parse_extra(extra: bytes, name: bytes) -> dict[int, bytes]:
 def _parse_zip64(
     extra: dict[int, bytes], key: str, size: int, stored: int, offset: int, disk: int
 ) -> tuple[int, int, int, int]:
-    """Return the sizes, offset and part of an entry: those that do not fit are in an extra field, in this order."""
+    """Return the sizes, offset and disk number of an entry.
+
+    Values that are too large for the record are in the extra field, in this order.
+    """
     field, position = extra.get(_ZIP64_FIELD, b""), 0
     values = [size, stored, offset, disk]
     for i, (missing, code) in enumerate(((_IN_ZIP64, "<Q"),) * 3 + ((_MAX_FIELD, "<L"),)):
@@ -243,7 +247,7 @@ def _decode_name(name: bytes, flags: int, system: int, extra: dict[int, bytes]) 
 
 
 def header_size(entry: Entry) -> int:
-    """Return the size of a header, up to its extra fields."""
+    """Return the size of the header of an entry, without its extra fields."""
     return HEADER_BYTES + len(entry.name)
 
 
@@ -275,9 +279,9 @@ def decode(stored: Buffer, entry: Entry) -> Buffer:
         try:
             value = decompressor.decompress(stored, entry.size + 1)
         except zlib.error as error:
-            raise DataError(f"must be deflated: {error}", key=entry.key) from None
+            raise DataError(f"must be valid deflated data: {error}", key=entry.key) from None
         if len(value) != entry.size or not decompressor.eof or decompressor.unused_data:
-            raise TruncatedError(f"must be decompressed to {entry.size} bytes", key=entry.key)
+            raise TruncatedError(f"must decompress to {entry.size} bytes", key=entry.key)
     if zlib.crc32(value) != entry.crc:
         raise ChecksumError("does not match its checksum in the zip file", key=entry.key)
     return value
@@ -352,5 +356,5 @@ def _flags(entry: Entry) -> int:
 
 
 def _version(zip64: bool) -> int:
-    """Return the version of the format that is needed to read something: 4.5 for zip64, 2.0 otherwise."""
+    """Return the version of the format that a reader must support: 4.5 for zip64, 2.0 otherwise."""
     return 45 if zip64 else 20

@@ -1,1 +1,1 @@
-"""Programs built on the library: the command, the conformance kit, explain and fsck, pictures, test laws, the demo."""
+"""Programs built on the library: the command `zarrlite`, the conformance kit, explain and fsck, pictures, test laws."""

@@ -39,8 +39,8 @@ def smooth_image(shape: tuple[int, int]) -> np.ndarray[Any, Any]:
 
 
 def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Callable[[str], object]) -> None:
-    """Use all five proposed extensions: padded chunks in draft shards, with suffixed keys and a separate index."""
-    show("\nThe five proposed extensions: padding, draft shards, suffixed keys, the index in its own part:\n")
+    """Use all five proposed extensions: offset, pad, suffix, sharding (the 2022 draft) and concat-parts."""
+    show("\nThe five proposed extensions: offset, pad, suffix, sharding (the 2022 draft) and concat-parts:\n")
     extended = root.create_array(
         "extended",
         data=image,
@@ -56,7 +56,7 @@ def show_extensions(root: zarrlite.Group, image: np.ndarray[Any, Any], show: Cal
 
 
 def main(show: Callable[[str], object] = print) -> None:
-    """Run the tour; `show` receives its text."""
+    """Run the demo. Every piece of its output is passed to `show`."""
     with tempfile.TemporaryDirectory() as folder:
         image = smooth_image((512, 512))
 

@@ -1,1 +1,1 @@
-"""The contestants of the remote benchmark: those of the local one, with their stores for S3."""
+"""The contestants of the remote benchmark: those of the local one, with their S3 stores."""

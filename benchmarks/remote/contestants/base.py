@@ -1,8 +1,9 @@
-"""The interface of the contestants: that of the local benchmark, and three operations for distant stores.
+"""The interface of the contestants: that of the local benchmark, and three operations for remote stores.
 
 Rules
-- A place is a `Place`. Each contestant keeps its clients, and with them its connections, for the whole run.
-- Only the operation is timed, neither the client nor opening an array, unless the workload is about that.
+- A `place` is a `Place`, a node in a bucket.
+- Each contestant keeps its clients, and with them its connections, for the whole run.
+- Only the operation is timed, not creating the client or opening an array, unless the workload is about that.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ __all__ = ["Remote", "Unsupported"]
 
 
 class Remote(Contestant):
-    """A library with its store for S3."""
+    """A library with its S3 store."""
 
     _clients: dict[tuple[int, str], Any]
 
     def client(self, place: Place) -> Any:
-        """Return the client for the bucket of a place, which is the same for all nodes in it."""
+        """Return the client for the bucket of `place`. All nodes in a bucket share one client."""
         clients = self.__dict__.setdefault("_clients", {})
         key = place.port, place.bucket
         if key not in clients:
@@ -31,17 +32,17 @@ class Remote(Contestant):
         return clients[key]
 
     def connect(self, place: Place) -> Any:
-        """Return a new client for the bucket of a place."""
+        """Return a new client for the bucket of `place`."""
         return place.s3_store()
 
     @abstractmethod
     def get_points(self, array: Any, points: tuple[Array, Array]) -> Any:
-        """Read single elements, given by their rows and columns, with one call if the library has one."""
+        """Read single elements, given by their rows and columns, in one call if the library supports that."""
 
     @abstractmethod
     def upload(self, path: str, place: Place) -> None:
-        """Copy the array in a directory to a place that does not exist."""
+        """Copy the array in a directory to `place`, where no node exists."""
 
     @abstractmethod
     def download(self, place: Place, path: str) -> None:
-        """Copy the array at a place to a directory that does not exist."""
+        """Copy the array at `place` to a directory that does not exist."""

@@ -12,7 +12,7 @@ from benchmarks.remote.server import KEY, REGION, SECRET
 
 
 class FsspecZarrlite(RemoteZarrlite):
-    """zarrlite with a filesystem of fsspec."""
+    """zarrlite with an fsspec filesystem."""
 
     name = "zarrlite fsspec"
     packages = ("zarrlite", "fsspec", "s3fs")

@@ -15,7 +15,7 @@ from benchmarks.remote.server import KEY, REGION, SECRET
 
 
 class RemoteTensorStore(TensorStore, Remote):
-    """tensorstore with its default number of requests at once, which is 32."""
+    """tensorstore with its default of 32 concurrent requests."""
 
     name = "tensorstore 32"
     requests = 32
@@ -55,7 +55,7 @@ class RemoteTensorStore(TensorStore, Remote):
 
 
 class RemoteTensorStore64(RemoteTensorStore):
-    """tensorstore with 64 requests at once."""
+    """tensorstore with 64 concurrent requests."""
 
     name = "tensorstore 64"
     requests = 64

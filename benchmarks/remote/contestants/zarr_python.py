@@ -15,7 +15,7 @@ from benchmarks.remote.place import Place
 
 
 class ZarrPython10(ZarrPython, Remote):
-    """zarr-python with its defaults: ten requests at once."""
+    """zarr-python with its default of ten concurrent requests."""
 
     name = "zarr-python 10"
     packages = ("zarr", "numcodecs", "obstore")
@@ -53,7 +53,7 @@ class ZarrPython10(ZarrPython, Remote):
 
 
 class ZarrPython64(ZarrPython10):
-    """zarr-python with 64 requests at once."""
+    """zarr-python with 64 concurrent requests."""
 
     name = "zarr-python 64"
     requests = 64

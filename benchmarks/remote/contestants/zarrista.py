@@ -1,7 +1,7 @@
-"""zarrista with a client of obstore, through its interface for coroutines.
+"""zarrista with an obstore client, through its async interface.
 
 Rules
-- zarrista selects neither points nor index arrays: each element is a request of its own, and all requests run at once.
+- zarrista supports neither points nor index arrays, so each element takes a separate call; all calls run concurrently.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _run = _loop.run_until_complete
 
 
 class RemoteZarrista(Zarrista, Remote):
-    """zarrista with 64 requests at once."""
+    """zarrista with 64 concurrent requests."""
 
     packages = ("zarrista", "obstore")
 

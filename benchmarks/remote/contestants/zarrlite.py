@@ -1,4 +1,4 @@
-"""zarrlite with its store for S3."""
+"""zarrlite with its S3 store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.remote.server import KEY, REGION, SECRET
 
 
 class RemoteZarrlite(Zarrlite, Remote):
-    """zarrlite with its defaults: 64 requests at once."""
+    """zarrlite with its default of 64 concurrent requests."""
 
     packages = (*Zarrlite.packages, "obstore")
 

@@ -207,7 +207,7 @@ def nodes(store, suffix):
 
 
 def save(make, *, read=True):
-    """Write the hierarchy that a function creates to a file of the same name; `read=False` leaves out arrays."""
+    """Write the hierarchy that a function creates to a file, with elements and attributes if `read` is true."""
     values = {}
     store = KVStoreV3(values)
     make(store)

@@ -46,7 +46,7 @@ def name_of(*parts):
 
 
 def types(store):
-    """Write every type in every layout: both orders, both separators."""
+    """Write arrays of every type in every layout: both orders, both separators."""
     for dtype, order, separator in itertools.product(NUMBERS, "CF", "./"):
         name = name_of(dtype, order, {".": "dot", "/": "slash"}[separator])
         options = {"order": order, "dimension_separator": separator, "shape": (4, 5), **UNCOMPRESSED}
@@ -77,7 +77,7 @@ def special(store):
     create(store, "big-records", np.array([(1, 2), (3, 4)], big), 1, fill_value=np.array((5, 6), big)[()], shape=4)
     create(store, "single-bytes", np.array([(1, b"a"), (2, b"b")], [("x", "i1"), ("y", "S1")]), 1, shape=3)
     aligned = np.dtype([("a", "i1"), ("b", "<i4"), ("c", "<u2")], align=True)
-    padded = np.zeros(2, np.dtype(aligned.descr))  # with fields named f1 and f4 for the padding
+    padded = np.zeros(2, np.dtype(aligned.descr))  # the padding becomes fields named f1 and f4
     padded["b"] = [2, 5]
     create(store, "aligned", padded, 1)
     times = [("t", "<M8[ns]"), ("d", "<m8[s]"), ("s", "<U2"), ("v", "V3"), ("b", "?"), ("z", "<c8")]
@@ -100,7 +100,7 @@ def special(store):
 
 
 def codecs(store):
-    """Write with every compressor of numcodecs, in both orders, on numbers that compress."""
+    """Write compressible numbers with every compressor in numcodecs, in both orders."""
     data = numbers("<i2", (5, 40)) // 9
     for order in "CF":
         add = lambda name, codec: create(store, f"{name}-{order}", data, (3, 25), compressor=codec, order=order)  # noqa: E731
@@ -126,7 +126,10 @@ def codecs(store):
 
 
 def filters(store):
-    """Write with every filter of numcodecs, alone, with a compressor and in chains, in both orders and byte orders."""
+    """Write arrays with every filter in numcodecs, alone, with a compressor and in chains.
+
+    Each combination is written in both memory orders and both byte orders.
+    """
     floats = (np.arange(60).reshape(5, 12) / 7 + 3).astype("<f4")
     for mark, order in itertools.product("<>", "CF"):
         chains = {
@@ -176,7 +179,7 @@ def filters(store):
 
 
 def fill_values(store):
-    """Fill values that zarr-python writes, in arrays without chunks."""
+    """Write fill values of every kind, in arrays without stored chunks."""
 
     def add(dtype, value):
         path = f"{name_of(dtype)}_{len(list(zarr.open_group(store, mode='a').keys()))}"
@@ -215,7 +218,7 @@ def objects(store):
         create(store, f"utf8-crc32-{order}", strings, (2, 2), object_codec=nc.VLenUTF8(), fill_value="?", **checked)
         blobs = np.array([[b"ab", b"", b"\0"], [b"\xff" * 300, b"y", b"z"]], object)
         create(store, f"bytes-{order}", blobs, (1, 2), object_codec=nc.VLenBytes(), fill_value=None, **options)
-        if order == "C":  # zarr-python writes the same in both orders, and reads something else in the other
+        if order == "C":  # zarr-python writes the same bytes in both orders, so it misreads order F
             create(store, "json2", strings, (2, 2), object_codec=nc.JSON(), fill_value="", **options)
         codec = nc.Categorize(["z", "y", "ab", "é"], dtype=object, astype="<u2")
         words = np.where(strings == "x" * 20, "ab", strings).astype(object)
@@ -290,13 +293,13 @@ def refused(store):
 
 
 def compiled(store):
-    """Write with codecs that need a compiled library."""
+    """Write arrays with codecs that need a compiled library."""
     data = numbers("<f4", (6, 8)) / 3
     for order in "CF":
         options = {"order": order, "fill_value": 0}
         create(store, f"pcodec-{order}", data, (4, 5), compressor=nc.PCodec(), **options)
         create(store, f"pcodec-filter-{order}", data, (4, 5), filters=[nc.PCodec()], compressor=nc.Zlib(1), **options)
-    for mode in (4, 2):  # fixed accuracy and rate
+    for mode in (4, 2):  # fixed accuracy, fixed rate
         create(store, f"zfpy-{mode}", data, (4, 5), compressor=nc.ZFPY(mode, tolerance=0.1, rate=20))
 
 
@@ -311,7 +314,7 @@ def elements(array):
 
 
 def describe(store, read=True):
-    """Return a hierarchy as JSON; with its elements if it can be read."""
+    """Return a hierarchy as JSON, including the elements of its arrays if `read` is true."""
     root = zarr.open(store, mode="r")
     nodes = [("", root)]
     if isinstance(root, zarr.Group):
@@ -345,7 +348,7 @@ if __name__ == "__main__":
             zarr.open_group(store, mode="w")
         make(store)
         described[make.__name__] = describe(store, make is not refused)
-    for make in (implicit, bare):  # zarr-python itself needs the documents
+    for make in (implicit, bare):  # zarr-python cannot read these; they have the same nodes as `groups`
         store = {}
         make(store)
         full = described["groups"]

@@ -1,7 +1,7 @@
 """The `numcodecs.bitround` codec: `bitround` for floating-point numbers, written back under its own name.
 
 Rules
-- More bits than a mantissa has are refused. `keepbits` may be 0.
+- `keepbits` may be 0. It is refused if it exceeds the number of mantissa bits of the data type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zarrlite.pipeline.codec import ArraySpec
 @register
 @dataclass(frozen=True)
 class BitRound(bitround.BitRound):
-    """Floating-point numbers, rounded to a number of bits of their mantissa."""
+    """Floating-point numbers, rounded to a given number of mantissa bits."""
 
     name = "numcodecs.bitround"
     fewest = 0
@@ -27,6 +27,8 @@ class BitRound(bitround.BitRound):
         if bits is None or spec.dtype.kind != "f":
             raise MetadataError(f"{self.name} cannot round {spec.data_type.name}", kind="conflict")
         if self.keepbits > bits:
-            message = f"must be at most {bits}, the bits of the mantissa of {spec.data_type.name}, not {self.keepbits}"
+            message = (
+                f"must be at most {bits}, the number of mantissa bits of {spec.data_type.name}, not {self.keepbits}"
+            )
             raise MetadataError(message, pointer="/configuration/keepbits", kind="conflict")
         return super().encoded_spec(spec)

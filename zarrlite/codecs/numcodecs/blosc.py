@@ -1,9 +1,10 @@
-"""The `numcodecs.blosc` codec: `blosc` in the spelling of numcodecs.
+"""The `numcodecs.blosc` codec: `blosc` with the configuration of numcodecs.
 
 Rules
-- `shuffle` is a number: 0 none, 1 bytes, 2 bits, -1 bits for elements of one byte and bytes for larger ones.
-- The element size is not part of the configuration. A bytes -> bytes codec receives single bytes, so that -1 means 2;
-  `typesize` is a runtime option.
+- `shuffle` is a number: 0 for no shuffling, 1 for bytes, 2 for bits, and -1 for bits if elements have one byte, else
+  for bytes.
+- The element size is not part of the configuration. A bytes -> bytes codec receives single bytes, so -1 means 2, unless
+  the runtime option `typesize` is set.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Rules
 - A checksum has four bytes, little endian. It is before the value for `crc32` and `adler32`, after it for the others.
-- For the first three, `location` overrides the place. It is only written if it differs from the default, because older
-  versions of numcodecs do not know it.
+- For the first three, `location` overrides this position. It is written only if it differs from the default, because
+  older versions of numcodecs do not support it.
 - A checksum covers the whole value, so every partial read reads the whole value to verify it.
-- `fletcher32` is that of HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is stored as
-  65535, unless all words are 0.
+- `fletcher32` is the variant in HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is
+  stored as 65535, unless all words are 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from zarrlite.libraries.crc32c import checksum as crc32c
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 
-_WORDS = 2**16  # 16-bit words that are summed at once; the weighted sum of this many fits into 64 bits
+_WORDS = 2**16  # number of 16-bit words summed in one step; the weighted sum of this many fits into 64 bits
 _WEIGHTS = np.arange(_WORDS, 0, -1, dtype="u8")
 
 
@@ -52,7 +52,7 @@ class _Checksum(Framing):
         return 0 if self.at_start else 4
 
     def to_json(self) -> Json:
-        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires it, even if it is empty
+        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires it, even if empty
 
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         checksum = self.checksum(join(value)).to_bytes(4, "little")
@@ -72,7 +72,7 @@ class _Checksum(Framing):
 
 @dataclass(frozen=True)
 class _Located(_Checksum):
-    """A checksum whose place is configurable."""
+    """A checksum whose position is configurable."""
 
     default: ClassVar[str] = "start"
     location: str | None = None  # None: the default
@@ -112,7 +112,7 @@ class Adler32(_Located):
 @register
 @dataclass(frozen=True)
 class CRC32C(_Located):
-    """CRC-32C, as `crc32c` stores it if `location` is "end"."""
+    """CRC-32C; if `location` is "end", the stored bytes are the same as those of `crc32c`."""
 
     name = "numcodecs.crc32c"
     default = "end"
@@ -131,7 +131,7 @@ class Fletcher32(_Checksum):
     def checksum(self, data: Buffer) -> int:
         data = bytes(data) + b"\0" if len(data) % 2 else data
         words = np.frombuffer(data, ">u2")
-        first = second = 0  # the sum of the words, and the sum of its values after each word
+        first = second = 0  # the sum of the words, and the sum of the running totals after each word
         for i in range(0, len(words), _WORDS):
             block = words[i : i + _WORDS].astype("u8")
             second += len(block) * first + int(block @ _WEIGHTS[-len(block) :])
@@ -140,7 +140,7 @@ class Fletcher32(_Checksum):
 
 
 def _ones_complement(total: int) -> int:
-    """Return a sum as HDF5 folds it: modulo 65535, but 65535 for multiples other than 0."""
+    """Reduce a sum modulo 65535, as HDF5 does: nonzero multiples of 65535 become 65535 instead of 0."""
     return (total - 1) % 65535 + 1 if total else 0
 
 

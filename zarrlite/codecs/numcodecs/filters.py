@@ -1,16 +1,16 @@
 """The filters of numcodecs that convert numbers: `numcodecs.delta`, `fixedscaleoffset`, `quantize` and `astype`.
 
 Rules
-- Data types are written as numpy spells them. They are types of numbers, not layouts: the array -> bytes codec
-  determines the byte order, and a mark such as `>` is ignored, but written back.
-- The decoded data type must be that of the array at this place of the chain. Numcodecs would reinterpret the bytes of
-  other data types.
+- Data types are written in numpy's notation. They do not describe how elements are stored: the array -> bytes codec
+  determines the byte order, so a prefix such as `>` is ignored, but kept when metadata is written.
+- The decoded data type must be that of the array at this position in the chain. Numcodecs would reinterpret the bytes
+  of other data types.
 - Elements are encoded in row-major order. The shape is kept.
-- Arithmetic is that of numpy, as numcodecs uses it, so that both store the same bytes.
-- Numcodecs stores numbers beyond the range of the encoded data type as other numbers. Here that is an error, except
-  for elements that are equal to the fill value: chunks at the edge of an array are padded with it.
-- As in zarr-python, the fill value of encoded arrays is the same number. If it does not fit their data type, the chain
-  cannot end in shards.
+- Numbers are computed with the same numpy operations as in numcodecs, so that both libraries store the same bytes.
+- Numcodecs silently changes numbers that are beyond the range of the encoded data type. Here they are an error, except
+  for elements that are equal to the fill value, because chunks at the edge of an array are padded with it.
+- As in zarr-python, encoded arrays have the same number as their fill value. If the encoded data type cannot represent
+  it, the chain cannot contain a sharding codec.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ from zarrlite.pipeline.elements import NDArray
 
 
 def numpy_type(text: str, member: str, kinds: str) -> np.dtype[Any]:
-    """Return the dtype, in native byte order, that a configuration names. Raises MetadataError for other kinds."""
+    """Return the named dtype in native byte order. Raises MetadataError unless its kind is in `kinds`."""
     try:
         dtype = np.dtype(text).newbyteorder("=")
     except (TypeError, ValueError):
         dtype = None
     if dtype is None or dtype.kind not in kinds or dtype.itemsize > 16:
-        raise MetadataError(f"must be a numpy type of numbers, not {show(text)}", pointer=f"/configuration/{member}")
+        raise MetadataError(
+            f"must be a numpy dtype that this codec supports, not {show(text)}", pointer=f"/configuration/{member}"
+        )
     return dtype
 
 
@@ -54,7 +56,7 @@ class _Filter(ArrayArrayCodec):
             raise MetadataError(f"{self.name} cannot encode {spec.data_type.name}", kind="conflict")
         text = getattr(self, self.decoded_member)
         if text is not None and numpy_type(text, self.decoded_member, self.kinds) != spec.dtype:
-            message = f"must be {spec.data_type.name}, the data type of the array at this codec, not {show(text)}"
+            message = f"must be {spec.data_type.name}, the data type of the array to encode, not {show(text)}"
             raise MetadataError(message, pointer=f"/configuration/{self.decoded_member}", kind="conflict")
         encoded = self._encoded_dtype(spec)
         if (encoded.kind == "c") != (spec.dtype.kind == "c"):
@@ -68,7 +70,7 @@ class _Filter(ArrayArrayCodec):
 
 
 class _Conversion(_Filter):
-    """A filter that converts each element by itself."""
+    """A filter that converts each element independently."""
 
     elementwise = True
 
@@ -99,7 +101,7 @@ def _equal(array: NDArray, fill: NDArray) -> Any:
 
 
 def recast(spec: ArraySpec, data_type: DataType, name: str) -> ArraySpec:
-    """Return the spec of encoded arrays, whose fill value is the same number, if it fits."""
+    """Return the spec of encoded arrays, with the same fill value if the data type can represent it."""
     if data_type == spec.data_type:
         return spec
     with np.errstate(all="ignore"):
@@ -167,7 +169,7 @@ class FixedScaleOffset(_Conversion):
     def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
         if spec.dtype.kind == "f":
             return super()._changed(array, converted, encoded, spec)
-        # integers may wrap, if decoding undoes it; decoding rounds to a multiple of 1 / scale, then towards zero
+        # integers may wrap if decoding undoes it; the tolerance is for rounding to 1 / scale, then towards zero
         error = self.decode(encoded, spec).astype("f8") - array.astype("f8")
         return abs(error) >= 1 + 0.5 / abs(self.scale)
 
@@ -177,7 +179,7 @@ class FixedScaleOffset(_Conversion):
             return (array / scale + offset).astype(spec.dtype)
 
     def _parameters(self, dtype: np.dtype[Any]) -> tuple[float, float]:
-        """Return offset and scale, as floats if they are integers that do not fit the data type."""
+        """Return offset and scale; both as floats if one is an integer beyond the range of the data type."""
         if dtype.kind in "iu" and not all(_fits(x, dtype) for x in (self.offset, self.scale)):
             return float(self.offset), float(self.scale)
         return self.offset, self.scale
@@ -186,7 +188,7 @@ class FixedScaleOffset(_Conversion):
 @register
 @dataclass(frozen=True)
 class Quantize(_Conversion):
-    """Floating-point numbers, rounded to a number of decimal digits."""
+    """Floating-point numbers, rounded to a given number of decimal digits."""
 
     name = "numcodecs.quantize"
     kinds = "f"
@@ -212,7 +214,7 @@ class Quantize(_Conversion):
 @register
 @dataclass(frozen=True)
 class AsType(_Conversion):
-    """Numbers of another data type, converted as numpy converts them."""
+    """Numbers, converted to another data type as numpy does."""
 
     name = "numcodecs.astype"
     decoded_member = "decode_dtype"

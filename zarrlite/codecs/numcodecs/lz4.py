@@ -1,6 +1,6 @@
-"""The `numcodecs.lz4` codec: the decoded size in four bytes, little endian, and one block of LZ4.
+"""The `numcodecs.lz4` codec: the decoded size in four bytes, little endian, and one LZ4 block.
 
-The library is numcodecs (install zarrlite[numcodecs]).
+It is implemented with numcodecs (install zarrlite[numcodecs]).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class LZ4(BytesBytesCodec):
 
 
 def decode_block(data: Buffer, limit: int, codec: str) -> Buffer:
-    """Decode one block of LZ4 that is preceded by its decoded size."""
+    """Decode one LZ4 block that is preceded by its decoded size."""
     if len(data) < 4:
-        raise TruncatedError(f"has {len(data)} bytes, but the decoded size alone has 4")
+        raise TruncatedError(f"has {len(data)} bytes, but the decoded size alone takes 4")
     size = int.from_bytes(data[:4], "little")
     if size > limit:
-        raise TruncatedError(f"claims {size} bytes, but at most {limit} fit here")
+        raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
     if size == 0:
         return b""
     decoded: Buffer = library("numcodecs.lz4", codec).decompress(bytes(data))

@@ -1,9 +1,9 @@
-"""The `numcodecs.lzma` codec: the four containers of liblzma, with any of its filters.
+"""The `numcodecs.lzma` codec: the formats of liblzma, with any of its filters.
 
 Rules
 - `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which needs `filters`); 0 reads the first two, and cannot write.
-- `preset` and `filters` exclude each other.
-- The memory of the decompressor is limited: a small value can claim a dictionary of 4 GiB.
+- `preset` and `filters` are mutually exclusive.
+- The memory of the decompressor is limited, because a small value can request a dictionary of 4 GiB.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
-_MEMORY = 2**28  # bytes; the preset 9 needs a quarter of this for its dictionary
+_MEMORY = 2**28  # bytes; limit for a decompressor; preset 9 needs a quarter of this for its dictionary
 _MAX_DICTIONARY = 2**27  # bytes; the largest `dict_size` of a filter
 _FILTER_MEMBERS = ("dict_size", "lc", "lp", "pb", "mode", "nice_len", "mf", "depth", "dist", "start_offset", "preset")
 
@@ -68,7 +68,7 @@ class LZMA(BytesBytesCodec):
     def _start(self) -> lzma.LZMADecompressor:
         if self.format == lzma.FORMAT_RAW:
             return lzma.LZMADecompressor(self.format, filters=self.filters)
-        return lzma.LZMADecompressor(self.format, _MEMORY)  # the containers have their filters in the header
+        return lzma.LZMADecompressor(self.format, _MEMORY)  # the other formats store their filters in the header
 
     def encode(self, data: Buffer) -> bytes:
         if self.format == lzma.FORMAT_AUTO:
@@ -81,7 +81,7 @@ class LZMA(BytesBytesCodec):
 
 
 def _preset(config: Config) -> int | None:
-    """Return a level from 0 to 9, with or without the flag for more effort."""
+    """Return the preset: a level from 0 to 9, with or without the flag for more effort."""
     if config.raw("preset", None) is None:
         return None
     preset = config.integer("preset", 0, 2**32 - 1)
@@ -98,7 +98,7 @@ class _Filter(dict[str, int]):
 
 
 def _filter(config: Config) -> dict[str, int]:
-    """Return one filter."""
+    """Parse one filter."""
     result = {"id": config.integer("id", 0, 2**62)}
     for key in _FILTER_MEMBERS:
         if key in config:

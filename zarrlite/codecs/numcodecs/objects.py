@@ -1,11 +1,11 @@
 """The filters of numcodecs for Python objects: `numcodecs.categorize`, `numcodecs.json2` and `numcodecs.vlen-array`.
 
 Rules
-- `categorize` stores text as the number of its label, from 1. The number 0 stands for text that is not a label, and is
-  read as "". Writing such text is refused, unless it is "" or the fill value.
+- `categorize` stores each string as the number of its label, counting from 1. The number 0 stands for any string that
+  is not a label, and is read as "". Writing such a string is refused, unless it is "" or the fill value.
 - `json2` stores text as one JSON array: the elements, the dtype and the shape. Elements that are not text are refused.
-- `vlen-array` has the format of `vlen-bytes`. Its elements are the bytes of one-dimensional arrays of `dtype`: Zarr has
-  no data type for such arrays, so they have the data type `bytes`.
+- `vlen-array` uses the format of `vlen-bytes`. Each element consists of the bytes of a one-dimensional array of
+  `dtype`. Zarr has no data type for such elements, so their data type is `bytes`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from zarrlite.pipeline.elements import NDArray
 @register
 @dataclass(frozen=True)
 class Categorize(ArrayArrayCodec):
-    """Text, stored as the numbers of its labels."""
+    """Text, stored as label numbers."""
 
     name = "numcodecs.categorize"
     labels: tuple[str, ...]
@@ -45,7 +45,7 @@ class Categorize(ArrayArrayCodec):
         labels = config.list("labels")
         for i, label in enumerate(labels):
             if not isinstance(label, str):
-                raise config.error(f"must be strings, not {show(label)} at {i}", "labels", "type")
+                raise config.error(f"must contain only strings, not {show(label)} at index {i}", "labels", "type")
         return cls(
             tuple(labels), config.string("dtype", default=cls.dtype), config.string("astype", default=cls.astype)
         )
@@ -55,7 +55,7 @@ class Categorize(ArrayArrayCodec):
             raise MetadataError(f"{self.name} stores text, not {spec.data_type.name}", kind="conflict")
         encoded = from_numpy(numpy_type(self.astype, "astype", "iu"))
         if len(self.labels) > np.iinfo(encoded.dtype).max:
-            message = f"must be a type with {len(self.labels)} numbers for the labels, not {show(self.astype)}"
+            message = f"must be an integer type that can number {len(self.labels)} labels, not {show(self.astype)}"
             raise MetadataError(message, pointer="/configuration/astype", kind="conflict")
         fill = str(spec.fill[()])
         number = self.labels.index(fill) + 1 if fill in self.labels else 0
@@ -74,7 +74,7 @@ class Categorize(ArrayArrayCodec):
     def decode(self, array: NDArray, spec: ArraySpec) -> NDArray:
         for number in (array.min(), array.max()):
             if not 0 <= number <= len(self.labels):
-                raise DataError(f"must have numbers from 0 to {len(self.labels)}, not {number}")
+                raise DataError(f"must contain only numbers from 0 to {len(self.labels)}, not {number}")
         labels = np.array(["", *self.labels], spec.dtype)
         return labels[array]
 
@@ -97,7 +97,7 @@ class JSON2(ArrayBytesCodec):
 
     def bind(self, spec: ArraySpec) -> Serializer:
         if spec.data_type.name != "string":
-            raise MetadataError(f"{self.name} stores text as string, not {spec.data_type.name}", kind="conflict")
+            raise MetadataError(f"{self.name} stores the data type string, not {spec.data_type.name}", kind="conflict")
         return super().bind(spec)
 
     def encode(self, array: NDArray, spec: ArraySpec) -> bytes:

@@ -4,7 +4,7 @@ Rules
 - This is not the format of the registered codec `packbits`: the first byte is the number of padding bits, and the
   first element is the most significant bit.
 - Encoded arrays have one dimension and the data type uint8. Absent chunks have no encoded form, so the chain cannot
-  end in shards.
+  contain a sharding codec.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PackBits(ArrayArrayCodec):
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         if spec.dtype.kind != "b":
             raise MetadataError(f"{self.name} stores booleans, not {spec.data_type.name}", kind="conflict")
-        fault = f"{self.name} has no encoded form of absent chunks; use it in the codecs of the inner chunks"
+        fault = f"{self.name} has no encoded form for absent chunks; use it in the codecs of the inner chunks"
         return spec.recast(from_dtype("uint8"), 0, fault).reshaped((1 + -(-spec.size // 8),))
 
     def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:

@@ -1,8 +1,8 @@
 """The `numcodecs.pcodec` codec: numbers, compressed by pcodec (install zarrlite[numcodecs]).
 
 Rules
-- A chunk is a standalone file of pcodec with all elements in row-major order.
-- The configuration affects only writing. The members are those of numcodecs.
+- A chunk is a file in pcodec's standalone format, with all elements in row-major order.
+- The configuration affects only writing. Its members are those of numcodecs.
 - numcodecs 0.17 renamed the `delta_spec` "none" to "no_op". Both are read, and each is written back as it was read.
 """
 
@@ -77,7 +77,7 @@ class PCodec(ArrayBytesCodec):
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         standalone = _module(self.name).standalone
-        elements = np.empty(spec.size + 1, spec.dtype)  # room for one more, to detect too many elements
+        elements = np.empty(spec.size + 1, spec.dtype)  # room for one more than expected, to detect surplus elements
         progress = standalone.simple_decompress_into(bytes(data), elements)
         count = progress.n_processed
         if not progress.finished:

@@ -1,9 +1,9 @@
-"""The `numcodecs.zfpy` codec: arrays compressed by zfp, with its header (install zarrlite[numcodecs]).
+"""The `numcodecs.zfpy` codec: arrays compressed by zfp, with a header (install zarrlite[numcodecs]).
 
 Rules
-- `mode` is zfp's number: 2 for a fixed `rate`, 3 for a fixed `precision`, 4 for a fixed `tolerance`.
-- The header of a value has its type, shape and parameters. Type and shape are compared with the chunk before anything
-  is allocated; the parameters of the configuration affect only writing.
+- `mode` is a number defined by zfp: 2 for a fixed `rate`, 3 for a fixed `precision`, 4 for a fixed `tolerance`.
+- The header of a value states its type, shape and parameters. Type and shape are compared with the chunk before
+  anything is allocated; the parameters of the configuration affect only writing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zarrlite.pipeline.codec import ArrayBytesCodec, ArraySpec, CompressingSeria
 from zarrlite.pipeline.elements import NDArray
 
 _MODES = {2: "rate", 3: "precision", 4: "tolerance"}
-_HEADER = 32  # bytes; more than any header of zfp has
+_HEADER = 32  # bytes; larger than any zfp header
 
 
 @register

@@ -1,10 +1,10 @@
 """A folder of TIFF files, with names like chunk keys, as a read-only Zarr store.
 
 Rules
-- Every `.tif` and `.tiff` file is a chunk. A file is refused if its name is not a chunk key, or if it differs from the
-  first file.
-- `pad` skips the bytes before and after the strip (many programs write the header last), so every file must have the
-  same number of them.
+- Every `.tif` and `.tiff` file is a chunk. A file is refused if its name is not a chunk key, or if its pixels differ
+  in shape or format from those of the first file.
+- `pad` skips the bytes before and after the strip (many programs write the header last), so the numbers of these bytes
+  must be the same in every file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_LITERAL_BYTES: Final = 2**16  # bytes; longer headers are not copied into z
 
 
 class TiffFolder(ForeignStore):
-    """The files of a folder, and the document of the array whose chunks they are; read-only."""
+    """A read-only view of the files in a folder, with the document of the array whose chunks they are."""
 
     format = "TIFF files"
 
@@ -65,7 +65,7 @@ class TiffFolder(ForeignStore):
 
 
 class FolderDescription(NamedTuple):
-    """The metadata of the array whose chunks are the files of a folder."""
+    """The metadata of the array whose chunks are the files in a folder."""
 
     shape: Shape
     data_type: str
@@ -78,7 +78,7 @@ def scan_folder(store: Store, shape: Any = None) -> FolderDescription:
     """Read the headers of all TIFF files and describe the array whose chunks they are.
 
     Without `shape`, the array ends with the last file in each dimension. Raises DataError, with the key, for a file
-    that does not fit, and NodeNotFoundError if there are no TIFF files.
+    that cannot be a chunk of this array, and NodeNotFoundError if there are no TIFF files.
     """
     keys = sorted(filter(_is_tiff, store.list()))
     if not keys:
@@ -99,7 +99,7 @@ def scan_folder(store: Store, shape: Any = None) -> FolderDescription:
 
 
 def _key_encoding(key: str) -> tuple[SuffixKeys, int]:
-    """Return the chunk key encoding of a file name, and its number of coordinates."""
+    """Return the chunk key encoding that produces a file name, and the number of coordinates in the name."""
     parts = _split_key(key)
     if parts is None:
         message = "must have a name like a chunk key, such as c/0/1.tiff, c.0.1.tiff, 0/1.tiff or 0.1.tiff"
@@ -117,7 +117,7 @@ def _coords(encoding: SuffixKeys, key: str, ndim: int) -> Shape:
 
 
 def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) -> None:
-    """Refuse a file whose chunk the metadata of the first file cannot describe."""
+    """Refuse a file that the metadata of the first file does not describe."""
     header, first_header = image.header, first.header
     for name, actual, expected in (
         ("shape", header.shape, first_header.shape),
@@ -156,8 +156,8 @@ def _check_shape(shape: Any, coords: list[Shape], chunks: Shape, keys: list[str]
 def _codecs(store: Store, key: str, image: TiffImage) -> list[Codec]:
     """Return the codec chain of the files.
 
-    The bytes around the strip become literal padding if that is possible, so that a chunk that is written later is a
-    TIFF file as well.
+    The bytes around the strip become literal padding if that is possible, so that chunks that are written later are
+    TIFF files, too.
     """
     header = image.header
     chain: list[Codec] = [Bytes(header.byteorder)]

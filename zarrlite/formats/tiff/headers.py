@@ -3,8 +3,8 @@
 Rules (TIFF 6.0, Section 2; proposal `pad`, Example 1)
 - A header is the 8-byte image file header, one image file directory with 12 bytes for each tag, and the values that are
   longer than 4 bytes. The pixels follow it.
-- A tag is written only if readers require it or its default is wrong. The header of a grey 256 x 256 `uint16` chunk is
-  therefore, byte for byte, the base64 text of the proposal (110 bytes; the proposal's hexdump, 102 bytes, is wrong).
+- A tag is written only if readers require it or its default would be wrong. The header of a grey 256 x 256 `uint16`
+  chunk is therefore exactly what the proposal's base64 text decodes to (110 bytes; its hexdump, 102 bytes, is wrong).
 - `StripByteCounts` is the number of bytes that follow, so the header of a compressed chunk depends on the chunk.
 """
 
@@ -45,8 +45,8 @@ Field = tuple[int, tuple[int, ...]]  # type and values
 class Header:
     """The header of a TIFF image, as a padding function for the codecs `pad` and `offset`.
 
-    Called with the bytes of an encoded chunk, it returns the header for them. Use `zarrlite.tiff.header`, which checks
-    its arguments, to create one.
+    Called with the bytes of an encoded chunk, it returns the header for them. To create one, use
+    `zarrlite.tiff.header`, which checks its arguments.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Header:
         """Return the header of a strip of this many bytes."""
         order, mark = BYTE_ORDERS[self.byteorder]
         fields = self._fields(0, 0)
-        # after the image file header, the number of entries, the entries, and the offset of the next directory
+        # the values follow the image file header, the entries with their number, and the offset of the next directory
         values_offset = 8 + 2 + 12 * len(fields) + 4
         strip_offset = values_offset + sum(n for n in map(_value_bytes, fields.values()) if n > 4)
         if strip_offset + strip_bytes > MAX_LONG:
@@ -158,7 +158,7 @@ class Header:
 
 
 def _length_field(n: int) -> Field:
-    """Return the value of ImageWidth, ImageLength or RowsPerStrip, as SHORT if it fits."""
+    """Return the value of ImageWidth, ImageLength or RowsPerStrip, as a SHORT if it fits."""
     return (SHORT if n < 2**16 else LONG), (n,)
 
 
@@ -185,7 +185,7 @@ def header(
     dtype
         The data type: uint8, uint16, uint32, int8, int16, int32, float32 or float64.
     rgb
-        Whether the last dimension holds the 3 colours, or 4 with alpha, of a pixel.
+        Whether the last dimension contains the samples of a pixel: 3 colours, or 3 colours and alpha.
     byteorder
         "little" or "big"; the byte order of the header and of the pixels.
     compression
@@ -199,7 +199,7 @@ def header(
     Raises
     ------
     ArgumentError
-        If such chunks cannot be TIFF images. A file must be smaller than 4 GiB; for compressed chunks that is
+        If such chunks cannot be TIFF images. A file must be smaller than 4 GiB; for compressed chunks, this is
         checked when they are written.
 
     Examples
@@ -222,7 +222,7 @@ def header(
         raise ArgumentError(f"chunks of TIFF images must have shape {form} with 1 for each '...', not {shape}")
     height, width, samples = (*image_shape, 1)[:3]
     if rgb and samples not in (3, 4):
-        raise ArgumentError(f"chunks of RGB images must have 3 samples, or 4 with alpha, as last length, not {samples}")
+        raise ArgumentError(f"the last length of chunks of RGB images must be 3, or 4 with alpha, not {samples}")
     if not (1 <= height <= MAX_LONG and 1 <= width <= MAX_LONG):
         message = f"height and width of a TIFF image must be from 1 to {MAX_LONG}, not {height} and {width}"
         raise ArgumentError(message)

@@ -43,7 +43,7 @@ _DEFAULTS: Final = {
     Tag.Predictor: 1,
     Tag.SampleFormat: 1,
 }
-# tags that must have their default: with any other value, the stored numbers are not the pixels in order
+# tags that must have their default value: with any other value, the stored numbers are not the pixels in order
 _DEFAULT_REQUIRED: Final = (Tag.FillOrder, Tag.Orientation, Tag.PlanarConfiguration, Tag.Predictor)
 _DATA_TYPE_OF: Final = {value: name for name, value in DATA_TYPES.items()}
 _COMPRESSION_OF: Final = {value: name for name, value in COMPRESSIONS.items()}
@@ -82,7 +82,7 @@ class _File:
             self._start, self._block = start, memoryview(block or b"")
         value = self._block[start - self._start :][:length]
         if len(value) < length:
-            raise DataError(f"has become shorter than its {self.size} bytes")
+            raise DataError(f"has become shorter than {self.size} bytes while it was read")
         return value
 
 
@@ -133,7 +133,7 @@ class _Directory:
         return struct.unpack(form, self.file.read(start, length, f"value of {tag.name}"))
 
     def value(self, tag: Tag) -> int:
-        """Return the value of a tag with a single value."""
+        """Return the value of a tag that must have a single value."""
         return self.values(tag)[0]
 
     def sample_value(self, tag: Tag, samples: int) -> int:
@@ -160,7 +160,7 @@ def _parse(file: _File) -> TiffImage:
 
 
 def _check_layout(directory: _Directory) -> None:
-    """Refuse tiles, several strips, and unsupported forms or orders of pixels."""
+    """Refuse tiles, several strips, and unsupported arrangements of pixels."""
     if Tag.TileWidth in directory.entries:
         raise DataError("must have one strip, not tiles")
     for tag in (Tag.StripOffsets, Tag.StripByteCounts):

@@ -1,4 +1,4 @@
-"""Names and numbers of TIFF 6.0 that zarrlite writes and reads.
+"""The names and numbers from TIFF 6.0 that zarrlite writes and reads.
 
 Sections 3 to 8 define the baseline fields, Section 14 Predictor, Section 15 tiles, Section 19 SampleFormat.
 """
@@ -52,10 +52,10 @@ DATA_TYPES: Final = {
     "float64": (3, 64),
 }
 
-# compression -> Compression; 50000 is libtiff's number for zstd
+# compression -> value of the tag Compression; 50000 is libtiff's number for zstd
 COMPRESSIONS: Final = {None: 1, "zstd": 50000}
 
 BLACK_IS_ZERO, RGB = 1, 2  # PhotometricInterpretation
-UNASSOCIATED_ALPHA = 2  # ExtraSamples: colours are not multiplied by alpha
+UNASSOCIATED_ALPHA = 2  # ExtraSamples: colours have not been multiplied by alpha
 
 MAX_LONG: Final = 2**32 - 1  # the largest offset, byte count, height and width

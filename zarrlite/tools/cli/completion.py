@@ -1,8 +1,9 @@
 """`zarrlite completion`: print the script that completes the command in a shell.
 
 Rules
-- The script is complete in itself: pressing Tab starts no Python.
-- Commands, options and their choices are completed from the grammar of the command; everything else as paths.
+- The script is self-contained: pressing Tab does not start Python.
+- Commands, options and their choices are completed from the grammar of the command; everything else is completed as a
+  path.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def _zsh_offered(command: Command) -> Iterator[str]:
 
 
 def _described(word: str, description: str) -> str:
-    """Return a word and its description as `_describe` of zsh takes them."""
+    """Return a word and its description in the form that zsh's `_describe` expects."""
     return _quoted(f"{word}:{description.replace(':', '')}")
 
 

@@ -1,4 +1,4 @@
-"""`zarrlite conformance`: run the corpus with implementations, compare two runs, show or list cases."""
+"""`zarrlite conformance`: run the corpus against implementations, compare two runs, show or list cases."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from zarrlite.tools.conformance.show import describe_case
 
 HELP = "test an implementation of Zarr v3"
 EXAMPLE = "zarrlite conformance run my_harness.py --filter core/ --html report.html"
-_MAX_PRINTED = 20  # cases that did not pass, per implementation; the reports have all of them
-_STYLES = {"pass": "good", "unsupported": "dim"}  # other results are bad
+_MAX_PRINTED = 20  # failed cases printed for each implementation; the reports contain all of them
+_STYLES = {"pass": "good", "unsupported": "dim"}  # every other result is "bad"
 _RUN_DESCRIPTION = (
-    "Run cases with implementations. The exit code is 1 if a case that must pass does not. "
+    "Run cases against implementations. The exit code is 1 if a case that must pass does not. "
     "zarrita is looked up in the folder named by the environment variable ZARRITA."
 )
 
@@ -34,7 +34,7 @@ _RUN_DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     subcommands = parser.add_subparsers(dest="subcommand", required=True, metavar="run | diff | show | list")
     run = subcommands.add_parser(
-        "run", help="run cases with implementations", description=_RUN_DESCRIPTION, epilog=f"example: {EXAMPLE}"
+        "run", help="run cases against implementations", description=_RUN_DESCRIPTION, epilog=f"example: {EXAMPLE}"
     )
     run.add_argument("harness", nargs="*", default=["zarrlite"], help=f"{', '.join(SHIPPED)}, all, a file or a command")
     _add_case_filter(run)
@@ -132,7 +132,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _check_reports(args: argparse.Namespace) -> None:
-    """Refuse to write a report over something else, such as the harness, before anything is run."""
+    """Refuse, before anything is run, to overwrite something that is not a report, such as the harness."""
     for name in ("json", "junit", "markdown", "html"):
         target = getattr(args, name, None)
         if not isinstance(target, str):
@@ -193,11 +193,11 @@ def _print_failures(implementation: Implementation, console: Console) -> None:
         console.print(f"{implementation.name}: {result} {console.style(name, 'name')} {detail}")
     omitted = len(failures) - _MAX_PRINTED
     if omitted > 0:
-        console.print(console.style(f"{implementation.name}: {omitted} more; the reports have all of them", "dim"))
+        console.print(console.style(f"{implementation.name}: {omitted} more; the reports contain all of them", "dim"))
 
 
 def _times(implementation: Implementation) -> Sequence[float]:
-    """Return the seconds of the run and the median of the milliseconds of its cases."""
+    """Return the duration of the run in seconds, and the median duration of its cases in milliseconds."""
     milliseconds = statistics.median(case.ms for case in implementation.results.values())
     return round(implementation.seconds, 1), round(milliseconds, 2)
 
@@ -209,7 +209,7 @@ def _materialize(cases: list[Case], folder: str, console: Console) -> int:
     else:
         console.print(f"{count} cases in {clean(folder)}")
         for name in incomplete:
-            console.warn(f"{name} has keys that cannot be stored as files")
+            console.warn(f"{name} contains keys that cannot be stored as files")
     return 0
 
 

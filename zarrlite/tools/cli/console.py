@@ -25,7 +25,7 @@ from typing import Any, Protocol, TextIO
 _STYLES = {"good": "32", "bad": "31", "warn": "33", "bold": "1", "dim": "2", "name": "36", "number": "35"}
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _COLOR_CODES = re.compile("\x1b\\[[0-9;]*m")
-_MIN_COLUMN = 20  # characters; values on a narrow terminal are broken into lines of at least this width
+_MIN_COLUMN = 20  # characters; on a narrow terminal, values are wrapped to lines of at least this width
 _REDRAW_SECONDS = 0.1  # seconds; a progress bar is redrawn at most this often
 
 
@@ -39,7 +39,7 @@ def clean(text: object) -> str:
 
 
 class Styled(str):
-    """Text that is clean, and may have colours."""
+    """Text that has passed through `clean`, and may contain colours."""
 
 
 class Progress(Protocol):
@@ -69,15 +69,15 @@ class Console:
         return Styled(_paint(clean(text), name) if self.color else clean(text))
 
     def json(self, value: Any) -> None:
-        """Print a JSON document to stdout. Values that JSON does not have are printed as strings."""
+        """Print a JSON document to stdout. Values that JSON cannot represent are printed as strings."""
         try:
             text = json.dumps(value, indent=2, allow_nan=False, default=str)
-        except ValueError:  # attributes may contain NaN and infinities, which JSON does not have
+        except ValueError:  # attributes may contain NaN and infinities, which JSON cannot represent
             text = json.dumps(_with_text(value), indent=2, default=str)
         self.print(text)
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Print rows under headers; columns of numbers are aligned to the right."""
+        """Print rows under headers. Numeric columns are right-aligned."""
         right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(headers))]
         cells = [[_cell(value) for value in row] for row in rows]
         lines: list[list[str]] = [[self.style(header, "bold") for header in headers], *cells]
@@ -98,14 +98,14 @@ class Console:
         return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     def _records(self, headers: Sequence[str], cells: list[list[str]]) -> None:
-        """Print one line for each cell, since the terminal would break words of a table that is wider."""
+        """Print each cell on a line of its own: a table that is too wide would be broken within words."""
         for i, line in enumerate(cells):
             if i:
                 self.print()
             self.pairs([(header, cell) for header, cell in zip(headers, line, strict=True) if cell])
 
     def pairs(self, rows: Sequence[tuple[str, Any]]) -> None:
-        """Print names and values, one pair for each line, or several lines where the terminal is narrow."""
+        """Print names and values, one pair per line. A long value is wrapped if the terminal is narrow."""
         width = max((len(name) for name, _ in rows), default=0)
         room = sys.maxsize if self.columns is None else max(self.columns - width - 3, _MIN_COLUMN)
         for name, value in rows:
@@ -171,7 +171,7 @@ class Console:
 
 class _NoProgress:
     def advance(self, n: int = 1) -> None:
-        """Do nothing: progress is shown on terminals only."""
+        """Do nothing, since progress is shown only on terminals."""
 
 
 class _Rich:
@@ -231,7 +231,7 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 
 def _with_text(value: Any) -> Any:
-    """Return a value in which NaN and infinities, which JSON does not have, are replaced by strings."""
+    """Return a value in which NaN and infinities, which JSON cannot represent, are replaced by strings."""
     if isinstance(value, dict):
         return {name: _with_text(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

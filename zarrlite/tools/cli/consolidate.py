@@ -1,4 +1,4 @@
-"""`zarrlite consolidate`: copy the metadata of all nodes below a group into its document, so no listing is needed."""
+"""`zarrlite consolidate`: copy the metadata of all nodes below a group into the group's document."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`zarrlite diff`: compare two arrays or hierarchies.
 
 Rules
-- Documents are compared as parsed: two spellings of the same metadata are equal.
+- Documents are compared after parsing: two spellings of the same metadata are equal.
 - Values are compared block by block, so that the chunks of the two arrays may differ and memory is bounded. NaN equals
   NaN.
 - The exit code is 1 if there is a difference.
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _pair_nodes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
-    """Yield the nodes of both hierarchies by path. None marks a node that a hierarchy does not have."""
+    """Yield the nodes of both hierarchies by path. None marks a node that a hierarchy does not contain."""
     below_a = {descendant.path: descendant.node for descendant in walk(left)}
     below_b = {descendant.path: descendant.node for descendant in walk(right)}
     yield "", left, right
@@ -167,7 +167,7 @@ def _unequal_as_text(a: Any, b: Any) -> Any:
 
 
 def _distances(a: Any, b: Any) -> Any:
-    """Return the absolute differences of numbers, infinity where either is NaN. Returns None for other types."""
+    """Return the absolute differences of numbers, or infinity if an operand is NaN. Returns None for other types."""
     kinds = {a.dtype.kind, b.dtype.kind}
     if not kinds <= set("biufc"):
         return None
@@ -194,7 +194,7 @@ def _describe(difference: Difference) -> str:
             return f"{difference['pointer']} only in {difference['only_in']}: {show(difference['value'])}"
         case "metadata":
             a, b = show(difference["a"]), show(difference["b"])
-            if a == b:  # the values differ only after the point where `show` cuts them
+            if a == b:  # the values differ only after the point where `show` truncates them
                 a, b = json.dumps(difference["a"]), json.dumps(difference["b"])
             return f"{difference['pointer']} {a} -> {b}"
         case "values":

@@ -1,13 +1,13 @@
 """`zarrlite dump`: print values as text, CSV, JSON or .npy.
 
 Rules
-- The format is that of `--format` or else follows from the extension of the output file; other extensions are refused.
-- CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated like numpy's, and only the values
-  shown are read.
-- Text in CSV that a spreadsheet would take for a formula begins with an apostrophe.
-- Structs have a CSV column for each field, under a line with the names of the fields.
-- JSON has each value in the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN"; but
-  points in time are text, such as "2024-01-31".
+- `--format` or else the extension of the output file determines the format; unknown extensions are refused.
+- CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated as numpy abbreviates it, and only
+  the values shown are read.
+- In CSV, an apostrophe is put before text that a spreadsheet would take for a formula.
+- In CSV, a struct has a column for each field, and the first line contains the names of the fields.
+- In JSON, a value has the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN". Points in
+  time are text instead, such as "2024-01-31".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXAMPLE = "zarrlite dump image.zarr 0:10,::2 --format csv"
 _THRESHOLD = 1000  # values; the text of larger selections is abbreviated
 _EDGE_ITEMS = 3  # values shown at each end of a dimension in abbreviated text
 _FORMATS = {"txt": "text", "csv": "csv", "json": "json", "npy": "npy"}  # extension of the output file -> format
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # text that begins with one of these is a formula to some spreadsheets
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # some spreadsheets take text that begins with one of these for a formula
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     }
     with _open_output(args.output, binary=output_format == "npy") as output:
         total = math.prod(result_shape(index, array.shape))
-        # a progress bar would be mixed with the values if these are printed on the terminal
+        # a progress bar would be mixed with values that are printed on the terminal
         shown = console.progress("dump", total) if args.output else contextlib.nullcontext(None)
         with shown as progress:
             writers[output_format](array, index, output, args.full, progress)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _format_of(path: str | None) -> str:
-    """Return the format for the extension of an output file: text if it has none."""
+    """Return the format for the extension of an output file; text if the file has no extension."""
     extension = os.path.splitext(path or "")[1][1:]
     if extension.lower() not in ("", *_FORMATS):
         raise ArgumentError(
@@ -85,7 +85,7 @@ def _format_of(path: str | None) -> str:
 
 
 def _read(array: Array, index: Index, progress: Progress | None) -> Iterator[Any]:
-    """Read the selected values in pieces, and report each."""
+    """Read the selected values in pieces, and report the progress."""
     for piece in read_pieces(array, index):
         yield piece
         if progress is not None:
@@ -163,7 +163,7 @@ def _write_csv(array: Array, index: Index, output: TextIO, full: bool, progress:
 
 
 def _fields(dtype: np.dtype[Any]) -> list[tuple[str, ...]]:
-    """Return the path of every field that is not a struct itself: one empty path for data types without fields."""
+    """Return the path of every field that is not itself a struct. A data type without fields has one empty path."""
     if dtype.names is None:
         return [()]
     return [(name, *path) for name in dtype.names for path in _fields(dtype[name])]
@@ -176,7 +176,7 @@ def _member(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Return a value; text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Return a value, with an apostrophe before text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -210,7 +210,7 @@ def _write_json(array: Array, index: Index, output: TextIO, full: bool, progress
 
 
 def _to_json(data_type: DataType) -> Callable[[Any], Any]:
-    """Return a function from a value to JSON: points in time as text, all others as fill values are written."""
+    """Return a function that converts a value to JSON: a point in time to text, others to the form of fill values."""
     if isinstance(data_type, Datetime64) and data_type.unit != "generic":
         return str
     if isinstance(data_type, Struct):

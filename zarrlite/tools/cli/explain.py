@@ -70,7 +70,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
-    """Return the array and the key in it. The location may be a file in the array, the key may begin with groups."""
+    """Return the array and the key in it. The location may be a file in the array, or a group above the array.
+
+    If it is a group, the key must begin with the path of the array in the group.
+    """
     file_name = ""
     if os.path.isfile(location) and not is_zip_path(location):
         location, file_name = os.path.split(os.path.abspath(location))
@@ -85,7 +88,7 @@ def _find(location: str, key: str | None, *, chunk: bool) -> tuple[Array, str]:
             rest = "/".join(names[i:])
             if not rest and not chunk:
                 example = node.metadata.chunk_key_encoding.encode((0,) * node.ndim)
-                raise ArgumentError(f"an object of {location} must be named by a key, such as {example}, or by --chunk")
+                raise ArgumentError(f"pass the key of an object in {location}, such as {example}, or --chunk")
             return node, rest
     return locate.open_array(location), key or ""  # raises an error that says what the location is
 
@@ -103,7 +106,7 @@ def _write(path: str, content: str) -> None:
 
 
 def _page(array: Array, objects: list[Stored]) -> str:
-    """Return the HTML page: the picture and the printed text."""
+    """Return an HTML page with the picture and the rows that are printed on a terminal."""
     plain = Console(io.StringIO(), io.StringIO())
     tables = [[*_rows(plain, array, stored, stored.layout, "", is_stored=True)] for stored in objects]
     heading = f"{array.name}: {', '.join(stored.key for stored in objects)}"

@@ -1,4 +1,4 @@
-"""Parse extensions as users type them: JSON, or names with members, such as `bytes,zstd:level=9,crc32c`."""
+"""Parse extensions as users type them: as JSON, or as names with settings, such as `bytes,zstd:level=9,crc32c`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zarrlite.extensions.config import Json
 
 
 def parse_list(text: str, flag: str) -> list[Json]:
-    """Parse several extensions; `none` is an empty list.
+    """Parse several extensions. The text `none` is an empty list.
 
     >>> parse_list("bytes,zstd:level=9", "--codecs")
     ['bytes', {'name': 'zstd', 'configuration': {'level': 9}}]

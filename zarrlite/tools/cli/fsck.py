@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="remove temporary files of writers that no longer run (of other machines: if they are an hour old), "
-        "and complete changes of chunks in parts, resizes and removals that were interrupted",
+        help="remove temporary files of writers that no longer run (on other machines: if the files are an hour old), "
+        "and complete interrupted changes to chunks in parts, interrupted resizes and interrupted removals",
     )
     parser.add_argument("--repair-outside", action="store_true", help="remove chunks outside of the chunk grid")
     parser.add_argument("--repair-consolidated", action="store_true", help="update stale consolidated metadata")
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise
     for problem in kept if report_at_end and not console.as_json else ():
         _print(console, problem)
-    with store:  # completes a zip file
+    with store:  # closing it completes a zip file
         repaired = repair(store, [problem for problem in kept if problem.kind in repairable])
     if console.as_json:
         console.json(
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         _print_summary(console, checked, found, repaired)
     if found == unsupported > 0:
-        return 4  # the exit code of every command for an unknown extension
+        return 4  # the exit code for an unknown extension, as for every command
     return int(found > len(repaired))
 
 

@@ -2,7 +2,7 @@
 
 Rules
 - Only documents are read, never chunks.
-- An attribute is shown as one line of JSON; a long one is cut off, and its length is given.
+- An attribute is shown as one line of JSON. A long attribute is truncated, and its length is shown.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _dimensions(array: Array) -> Iterator[str]:
 
 
 def _settings(array: Array) -> Iterator[tuple[str, str]]:
-    """Yield how the values are stored, in words."""
+    """Yield the settings that determine how the values are stored, each with a label."""
     yield "chunks", str(array.chunks)
     if array.shards:
         yield "shards", str(array.shards)

@@ -20,7 +20,7 @@ EXAMPLE = "zarrlite info image.zarr/raw"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("location", help="a path or URL of an array or group")
-    parser.add_argument("--storage", action="store_true", help="also show the stored size, which lists all objects")
+    parser.add_argument("--storage", action="store_true", help="also show the stored size; this lists all objects")
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -60,7 +60,7 @@ def _storage(node: Array | Group) -> dict[str, int]:
 
 
 def _location(store: Store) -> str:
-    """Return the root directory of a store, or the store as text if it has none."""
+    """Return the root directory of a store, or the store as text if it has no root directory."""
     while isinstance(store, ReadOnlyStore):
         store = store.store
     return str(getattr(store, "root", store))

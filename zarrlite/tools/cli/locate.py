@@ -1,9 +1,9 @@
 """Resolve the location of a node: a path, a URL, or a path into a hierarchy.
 
 Rules
-- A path into a hierarchy is split at the root: the highest directory that is connected to the node by groups alone.
+- A path into a hierarchy is split at the root: the topmost directory from which only groups lead down to the node.
 - A path into a zip file is split at the file.
-- The environment variable `ZARRLITE_STORAGE_OPTIONS` has the `storage_options` of URLs of object stores, as JSON.
+- The environment variable `ZARRLITE_STORAGE_OPTIONS` contains the `storage_options` for URLs of object stores, as JSON.
 - Errors name the location as the user typed it, and say what is there.
 """
 
@@ -33,7 +33,7 @@ def open_location(location: str) -> Store:
 
 
 def _storage_options() -> dict[str, Any] | None:
-    """Return the storage options of the environment."""
+    """Return the storage options set in the environment."""
     text = os.environ.get(OPTIONS)
     if not text:
         return None
@@ -47,7 +47,7 @@ def _storage_options() -> dict[str, Any] | None:
 
 
 def split(location: str) -> tuple[Store, str]:
-    """Return the store of the hierarchy of a location, and the path in it. The node need not exist."""
+    """Return the store of the hierarchy that contains a location, and the path in it. The node need not exist."""
     if is_remote(location):
         return _split_remote(location)
     store = open_store(location, check=False)  # a file is refused below
@@ -63,7 +63,7 @@ def split(location: str) -> tuple[Store, str]:
 
 
 def _split_remote(url: str) -> tuple[Store, str]:
-    """Return the store of the hierarchy of a URL, and the path in it."""
+    """Return the store of the hierarchy that contains a URL, and the path in it."""
     scheme, _, rest = url.partition("://")
     place, *names = rest.strip("/").split("/")
     for i, name in enumerate(names, 1):
@@ -82,7 +82,7 @@ def _split_remote(url: str) -> tuple[Store, str]:
 
 
 def _remote_node_type(server: Store, names: list[str]) -> Any:
-    """Return the node type of a path on a server. Returns None if it has no readable document."""
+    """Return the type of the node at a path on a server. Returns None if there is no readable document."""
     path = "/".join(names)
     try:
         document = json.loads(bytes(server.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE) or b""))
@@ -114,7 +114,7 @@ def _find_root(directory: str) -> str:
 
 
 def _node_type(directory: str) -> Any:
-    """Return the node type of a directory. Returns None if it has no readable document."""
+    """Return the type of the node in a directory. Returns None if there is no readable document."""
     if not os.path.exists(os.path.join(directory, DOCUMENT)):
         found = (kind for name, kind in _VERSION_2.items() if os.path.isfile(os.path.join(directory, name)))
         return next(found, None)
@@ -136,7 +136,7 @@ def open_node(location: str, mode: opening.Mode = "r", **options: Any) -> Array 
 
 
 def open_array(location: str, mode: opening.Mode = "r", **options: Any) -> Array:
-    """Open the array at a location. The error for a group names one of its arrays."""
+    """Open the array at a location. If the location is a group, the error names one of the arrays in it."""
     node = open_node(location, mode, **options)
     if isinstance(node, Array):
         return node
@@ -157,7 +157,7 @@ def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
         try:
             exists = any(store.list_prefix(key_prefix(path)))
         except StoreError:
-            exists = True  # a server that cannot be listed does not tell
+            exists = True  # not known, since the server cannot be listed
     if not exists:
         message = f"{location} does not exist"
     elif has(JOURNAL):

@@ -37,7 +37,7 @@ from zarrlite.tools.cli.console import Console, clean
 SUCCESS, PROBLEM, USAGE, NOT_FOUND, UNSUPPORTED = range(5)
 INTERRUPTED, PIPE_CLOSED = 130, 141
 
-COMMANDS = {  # name of the module in zarrlite.tools.cli: its HELP, repeated here so that help imports no module
+COMMANDS = {  # module in zarrlite.tools.cli -> its HELP, repeated here so that showing help imports no module
     "info": "describe an array or a group",
     "tree": "show a hierarchy, one line for each node",
     "ls": "list the nodes of a group, or the stored objects of an array",
@@ -146,7 +146,7 @@ def _parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     except TypeError:  # a command with subcommands
         return parser.parse_args(arguments)
     except AttributeError as error:
-        # argparse cleans up after Ctrl-C, and fails if it has not saved the values that it restores
+        # after Ctrl-C, argparse restores values, which raises AttributeError if it has not saved them yet
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
@@ -179,7 +179,7 @@ def _run_without_command(arguments: list[str]) -> int:
 
 
 def _wrapped(label: str, text: str) -> str:
-    """Return text after a label, broken between words where the terminal is narrow."""
+    """Return a label and the text after it, wrapped between words to the width of the terminal."""
     width = max(shutil.get_terminal_size().columns, len(label) + 20)
     return textwrap.fill(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False)
 
@@ -200,7 +200,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """Describe an error in one line, in the words of the command line."""
+    """Describe an error in one line. Keyword arguments become options of the command line."""
     if isinstance(error, KeyboardInterrupt):
         return "; ".join(["interrupted", *map(str, error.args)])
     if isinstance(error, MemoryError):

@@ -13,7 +13,7 @@ Node = Array | Group | ZarrliteError  # an error is the reason why a node cannot
 
 
 class Descendant(NamedTuple):
-    """A node below the one where a walk starts."""
+    """A node below the node where a walk starts."""
 
     path: str  # relative to the start
     node: Node
@@ -34,7 +34,7 @@ def children(group: Group) -> Iterator[tuple[str, Node]]:
 
 
 def walk(node: Node, levels: int | None = None) -> Iterator[Descendant]:
-    """Yield every node below, each group before its members. `levels` limits the depth; None means no limit."""
+    """Yield all nodes below a node, each group before its members. `levels` limits the depth; None means no limit."""
     pending = _members(node, "", ()) if levels is None or levels > 0 else []
     while pending:
         descendant = pending.pop()
@@ -44,7 +44,7 @@ def walk(node: Node, levels: int | None = None) -> Iterator[Descendant]:
 
 
 def _members(node: Node, prefix: str, is_last: tuple[bool, ...]) -> list[Descendant]:
-    """Return the members of a group in reverse order; none if the node is not a group."""
+    """Return the members of a group in reverse order. Returns an empty list if the node is not a group."""
     if not isinstance(node, Group):
         return []
     members = list(children(node))

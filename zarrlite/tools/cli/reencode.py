@@ -17,7 +17,7 @@ EXAMPLE = "zarrlite reencode image.zarr smaller.zarr --chunks 64,64 --shards 102
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    syntax = "JSON, or names with members"
+    syntax = "JSON, or names with settings"
     parser.add_argument("source", help="a path or URL of an array")
     parser.add_argument("target", help="the location of the new array; rerun the same command to resume")
     parser.add_argument("--chunks", metavar="N,N", help="chunk shape; with shards, the shape of the inner chunks")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     source = open_array(args.source)
     store, path = split(args.target)
-    with store:  # completes a zip file
+    with store:  # closing it completes a zip file
         job = Reencoding(source, store, path, reencoded_metadata(source, **_changes(args, source.ndim)))
         with console.progress("reencode", job.total) as progress:
             done = job.run(overwrite=args.overwrite, dask=args.dask, advance=progress.advance)
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _changes(args: argparse.Namespace, ndim: int) -> dict[str, Any]:
-    """Return the options as arguments of `reencoded_metadata`."""
+    """Return the values of the options as arguments for `reencoded_metadata`."""
     changes: dict[str, Any] = {}
     if args.chunks is not None:
         changes["chunks"] = parse_lengths(args.chunks, "--chunks", ndim)

@@ -7,7 +7,7 @@ from typing import Any
 from zarrlite.errors import MetadataError
 
 CORE = "Zarr v3 core specification"
-# ends of the names of documents of other formats -> the specification of these
+# ends of the names of documents in other formats -> the specification of the format
 _OTHER_FORMATS = {
     (".zarray", ".zgroup", ".zattrs", ".zmetadata"): "Zarr v2 specification",
     (".array.json", ".group.json"): "Zarr v3 core specification, draft of 2022",
@@ -24,7 +24,7 @@ _REMEDIES = {
     "missing": "add it",
     "type": "use a value of the required type",
     "value": "use an allowed value",
-    "conflict": "change one of the two so that they agree",
+    "conflict": "change one of the conflicting values so that they agree",
     "limit": "make it smaller; larger values are not supported",
     "unknown-member": "remove the member, or correct its name",
     "unknown-extension": "correct the name, or install a package that provides the extension (entry points zarrlite.*)",
@@ -32,12 +32,12 @@ _REMEDIES = {
 
 
 def remedy(fault: MetadataError) -> str:
-    """Return advice for a kind of fault; the message of the fault has the details."""
+    """Return advice for the kind of a fault. The message of the fault contains the details."""
     return _REMEDIES[fault.kind]
 
 
 def rule(fault: MetadataError, document: Any) -> str:
-    """Return the specification that a fault violates: that of the innermost extension, of the format, or the core."""
+    """Return the specification that a fault violates: of the innermost extension, of another format, or the core."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in fault.pointer.split("/")[1:]]
     for ends, other in _OTHER_FORMATS.items():
         if fault.document.endswith(ends):

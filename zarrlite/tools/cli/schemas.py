@@ -3,7 +3,7 @@
 Rules
 - The schema of the extension NAME is `NAME.schema.json`, or `schema.json` in a directory NAME, as in published
   collections of schemas.
-- The package jsonschema is needed. Nothing is downloaded: a schema must not refer to another document.
+- The package jsonschema is required. Nothing is downloaded: a schema must not refer to another document.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from zarrlite.errors import ArgumentError, MetadataError
 from zarrlite.extensions.config import escape
 
 _LIST_MEMBERS = ("codecs", "storage_transformers", "index_codecs")  # members that hold a list of extensions
-_SINGLE_MEMBERS = ("data_type", "chunk_grid", "chunk_key_encoding", "base_encoding", "base-encoding")  # a single one
+_SINGLE_MEMBERS = ("data_type", "chunk_grid", "chunk_key_encoding", "base_encoding", "base-encoding")  # one extension
 
 
 class Schemas:
-    """The schemas of a directory, by extension name."""
+    """The schemas in a directory, by extension name."""
 
     def __init__(self, directory: str) -> None:
         try:
@@ -71,7 +71,7 @@ def _schema_files(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def _extensions(holder: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield name, pointer and object of each extension in a document or configuration, nested ones included."""
+    """Yield the name, pointer and object of each extension in a document or configuration, including nested ones."""
     for member, value in holder.items() if isinstance(holder, dict) else ():
         if member in _LIST_MEMBERS and isinstance(value, list):
             extensions = [(f"{pointer}/{member}/{i}", extension) for i, extension in enumerate(value)]

@@ -16,7 +16,7 @@ from typing import Any
 from zarrlite.errors import ArgumentError, SelectionError
 from zarrlite.nodes.array import Array
 
-PIECE_BYTES = 2**25  # bytes; a larger selection is read in pieces of at most this size
+PIECE_BYTES = 2**25  # bytes; larger selections are read in pieces of at most this size, or of one row of chunks
 _match_index = re.compile(r"\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*(:)?\s*(-?\d{1,99})?\s*").fullmatch
 
 Index = tuple[int | slice, ...]  # one entry for each dimension

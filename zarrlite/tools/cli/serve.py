@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    from zarrlite.tools import serve  # late: only this command needs it
+    from zarrlite.tools import serve  # imported late, since only this command needs it
 
     if not 0 <= args.port < 2**16:
         raise ArgumentError(f"--port must be a number from 0 to 65535, not {args.port}")
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"cannot listen on {args.host}:{args.port}: {reason}") from None
     host, port = server.server_address[:2]
-    console.print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ serves {args.location} (Ctrl-C ends)")
+    console.print(f"http://{f'[{host}]' if ':' in host else host}:{port}/ serves {args.location} (Ctrl-C to stop)")
     with server:
         server.serve_forever()
     return 0

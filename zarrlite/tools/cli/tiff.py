@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _is_file(location: str, folder: Store) -> bool:
-    """Whether a location is a file. Stores that are not on a disk have no folders: there, every key is a file."""
+    """Whether a location is a file. A store that is not on a disk has no folders: every key in it is a file."""
     if isinstance(folder, LocalStore):
         return os.path.isfile(folder.root)
     directory, name = _split(location)

@@ -1,4 +1,4 @@
-"""`zarrlite v2`: write the metadata that makes a Zarr v2 hierarchy readable as Zarr v3, next to that of Zarr v2."""
+"""`zarrlite v2`: write the metadata that makes a Zarr v2 hierarchy readable as Zarr v3, next to its own metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLE = "zarrlite v2 experiment.zarr --write"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("location", help="a path or URL of an array or group of Zarr v2")
+    parser.add_argument("location", help="a path or URL of a Zarr v2 array or group")
     parser.add_argument("--write", action="store_true", help="write the documents; without this they are only checked")
     parser.add_argument("--overwrite", action="store_true", help="replace existing documents")
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     store, path = split(args.location)
     if args.write:
-        with store:  # completes a zip file
+        with store:  # closing it completes a zip file
             written = v2.write_documents(store, path=path, overwrite=args.overwrite)
         if console.as_json:
             console.json({"written": written})

@@ -1,9 +1,10 @@
 """`zarrlite validate`: report every fault in a document, a node or a hierarchy.
 
 Rules
-- A file is a document. A directory is a node with everything below it. Directories without a document are searched for
-  nodes that cannot be reached; directories below an array are not searched.
-- A fault makes the exit code 1, or 4 if all faults are unknown extensions. The repairs of `--lenient` are reported.
+- A file is checked as a document; a directory is checked as a node, with everything below it. Directories without a
+  document are searched for nodes that cannot be reached; directories below an array are not searched.
+- The exit code is 1 if there is a fault, or 4 if all faults are unknown extensions. Repairs made by `--lenient` are
+  reported.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _check_hierarchy(validator: _Validator, store: Store, path: str, location: s
 
 
 def _view(store: Store, path: str) -> Store:
-    """Return the view of a hierarchy in another format, or the store itself."""
+    """Return the Zarr v3 view of a hierarchy in another format, or the store itself."""
     draft = find_draft(store)
     if draft is not None:
         return draft
@@ -137,12 +138,12 @@ def _view(store: Store, path: str) -> Store:
 
 
 def _find_documents(store: Store, path: str) -> Iterator[tuple[str, bytes | MetadataError]]:
-    """Yield the paths with a document, from `path` downwards, and the documents.
+    """Yield every path that has a document, from `path` downwards, and the document.
 
     A document of another format that cannot be converted to Zarr v3 is replaced by its error.
     """
     look = functools.partial(_look, store)
-    levels = [iter([look(path)])]  # for each directory above, the directories in it that remain
+    levels = [iter([look(path)])]  # for each directory on the current path, its remaining directories
     while levels:
         found = next(levels[-1], None)
         if found is None:
@@ -155,7 +156,7 @@ def _find_documents(store: Store, path: str) -> Iterator[tuple[str, bytes | Meta
 
 
 def _look(store: Store, path: str) -> tuple[str, bytes | MetadataError | None, list[str]]:
-    """Return a path, its document if it has one, and the directories in which there may be nodes."""
+    """Return a path, its document if there is one, and the directories that may contain nodes."""
     prefix = key_prefix(path)
     keys, prefixes = store.list_dir(prefix)
     below = [name[:-1] for name in prefixes if not name_fault(name[:-1].rpartition("/")[2])]
@@ -168,7 +169,7 @@ def _look(store: Store, path: str) -> tuple[str, bytes | MetadataError | None, l
     if data is None:
         return path, None, []
     try:
-        has_nodes = load_json(data).get("node_type") != "array"  # below an array there are only its chunks
+        has_nodes = load_json(data).get("node_type") != "array"  # everything below an array belongs to its chunks
     except MetadataError:
         has_nodes = False  # the keys below may be the chunks of an array
     return path, bytes(data), below if has_nodes else []
@@ -183,7 +184,7 @@ def _check_parent(validator: _Validator, documents: Documents, path: str, top: s
 
 
 def _check_consolidated(validator: _Validator, documents: Documents, path: str) -> None:
-    """Check that consolidated metadata has an up-to-date copy of every document below."""
+    """Check that the consolidated metadata of a group contains an up-to-date copy of every document below the group."""
     # core spec, Additional fields: "may contain an additional field named consolidated_metadata"
     content = documents[path]
     consolidated = content.get("consolidated_metadata") if isinstance(content, dict) else None

@@ -3,5 +3,5 @@
 Rules
 - Each implementation runs in its own process and is driven by JSON lines (protocol.py); its code is never imported.
 - A harness reports the results of its library and never judges them: judge.py compares them with the expected ones.
-- A misbehaving harness (a crash, silence, garbage) is a result, never a failure of the runner.
+- The misbehaviour of a harness (a crash, silence, garbage) is a result, never a failure of the runner.
 """

@@ -32,7 +32,7 @@ _PACKAGE = "zarrlite_conformance"  # a folder of data, without modules
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One case of the corpus, with the members that its file has."""
+    """One case of the corpus; `data` is the case as it is in its file."""
 
     data: Json
 
@@ -95,7 +95,7 @@ class Corpus:
 
 
 def load(folder: str | Path | None = None) -> Corpus:
-    """Load the corpus in a folder; by default the one of this installation."""
+    """Load the corpus in a folder; by default the installed corpus."""
     root = _installed() if folder is None else Path(folder)
     try:
         suite = json.loads((root / "suite.json").read_text("utf-8"))
@@ -111,7 +111,7 @@ def load(folder: str | Path | None = None) -> Corpus:
 
 
 def _installed() -> Path:
-    """Return the folder of the corpus of this checkout or of the installed package."""
+    """Return the folder of the corpus in this checkout, or in the installed package."""
     if _CHECKOUT.is_dir():
         return _CHECKOUT
     spec = importlib.util.find_spec(_PACKAGE)
@@ -124,7 +124,7 @@ def _installed() -> Path:
 
 
 def _check(case: Case) -> None:
-    """Check the members that the runner uses before anything is run: a user's corpus may contain anything."""
+    """Check the members that the runner will use, since a user's corpus may contain anything."""
     try:
         known = case.level in LEVELS and case.section in FOLDERS
         texts = isinstance(case.feature, str) and isinstance(case.data["description"], str)

@@ -18,14 +18,14 @@ from zarrlite.errors import MetadataError
 from zarrlite.extensions import registry
 
 Extension = tuple[str, str]
-ZARR_V2: Extension = ("zarr_format", "2")  # claimed by readers of version 2
+ZARR_V2: Extension = ("zarr_format", "2")  # claimed by implementations that read Zarr v2
 EXTENSION_POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codecs", "storage_transformers")
 IGNORABLE_POINTS = ("codecs", "storage_transformers")
 CORE_MEMBERS = {
     *EXTENSION_POINTS,
     *("zarr_format", "node_type", "shape", "fill_value", "attributes", "dimension_names", "consolidated_metadata"),
 }
-# members of a configuration that contain extensions -> the extension point of these
+# members of a configuration that contain extensions -> the extension point of the contained extensions
 _NESTED = {
     "codecs": "codecs",
     "index_codecs": "codecs",
@@ -58,7 +58,7 @@ def required_extensions(document: Any) -> set[Extension]:
 def ignorable_extensions(document: Any) -> set[Extension]:
     """Return the codecs and storage transformers that a reader may ignore but that change the data.
 
-    An implementation that has such an extension still applies it.
+    An implementation that supports such an extension still applies it.
     """
     if not isinstance(document, dict) or document.get("node_type") != "array":
         return set()
@@ -74,7 +74,7 @@ def unclaimed(extensions: set[Extension], capabilities: Mapping[str, Any]) -> se
 
 
 def is_known(extension: Extension) -> bool:
-    """Whether zarrlite, and so at least one implementation, has the extension."""
+    """Whether zarrlite supports the extension, so that at least one implementation does."""
     point, name = extension
     return extension == ZARR_V2 or (point in _REGISTRIES and _REGISTRIES[point].find(name) is not None)
 
@@ -94,7 +94,7 @@ def _is_ignorable(value: Any) -> bool:
 
 
 def _walk(point: str, value: Any) -> Iterator[Extension]:
-    """Yield the required extensions of a member: a list for codecs and storage transformers, else one object."""
+    """Yield the required extensions in a member: a list for codecs and storage transformers, otherwise one object."""
     if point in IGNORABLE_POINTS and isinstance(value, list):
         for item in value:
             if not _is_ignorable(item):
@@ -125,7 +125,7 @@ def _extensions_in(point: str, value: Any) -> Iterator[Extension]:
 
 
 def _translate_old_form(point: str, value: dict[str, Any]) -> Any:
-    """Return an object of an older form in its current form; any other object unchanged."""
+    """Return the current form of an object that has an older form. Returns any other object unchanged."""
     for cls in _REGISTRIES[point].classes():
         try:
             current = cls.from_legacy_json(value)

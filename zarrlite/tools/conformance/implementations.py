@@ -1,7 +1,8 @@
 """The harnesses that ship with zarrlite, and the command that starts a harness.
 
 Rules
-- A harness is a shipped name, a file (`.py` runs in this Python, `.js` and `.mjs` in node), or a command in one string.
+- A harness is given as the name of a shipped one, as a file (`.py` runs in this Python, `.js` and `.mjs` in node), or
+  as a command line.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 Rules
 - `pass`: the answer is right.
 - `wrong-data`: the elements, the stored bytes or the document in the answer are wrong.
-- `accepted-invalid`: the request must be refused, but the answer has data; `refused-valid` is the opposite.
+- `accepted-invalid`: the request must be refused, but the answer contains data; `refused-valid` is the opposite.
 - `ignored-extension`: the document requires an extension that the implementation does not claim, and was not refused.
 - `unsupported`: such a document was refused, or the harness cannot carry out this kind of request. This applies even if
-  the case expects a refusal for another reason: an implementation that refuses every `pad` did not check this one. If
-  the extension does not exist anywhere, the case expects a refusal, which is a `pass`.
+  the case expects a refusal for another reason: an implementation that refuses every document with `pad` has not
+  checked the fault in this one. If no implementation supports the extension and the case expects a refusal, the result
+  is `pass`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ PASS: Verdict = ("pass", "")
 
 
 def worst_result(results: Iterable[Result]) -> Result:
-    """Return the result of a case: the worst result of its requests. `unsupported` counts only if all requests are."""
+    """Return the result of a case: the worst result of its requests. `unsupported` counts only if all results are."""
     all_results = list(results)
     supported = [result for result in all_results if result != "unsupported"]
     return max(supported or all_results, key=RESULTS.index)
@@ -122,7 +123,7 @@ def _canonical(document: Json) -> Json:
 
 
 def _canonical_codec(codec: Json, data_type: Any) -> Json:
-    """Drop members without effect: the byte order of single bytes, the typesize of blosc without shuffling."""
+    """Drop members that have no effect: the byte order of single bytes, the typesize of blosc without shuffling."""
     name, configuration = codec["name"], dict(codec.get("configuration", {}))
     type_name = data_type["name"] if isinstance(data_type, dict) else data_type
     if name == "bytes" and type_name in SINGLE_BYTE_TYPES:
@@ -144,7 +145,7 @@ def _compare_read(step: Step, answer: Json) -> Verdict:
 
 
 def _compare_write(step: Step, answer: Json) -> Verdict:
-    """Compare the stored bytes; where encoders may differ, or no chunk is stored, compare the elements in them."""
+    """Compare the stored bytes. If encoders may differ, or no chunk is stored, compare the decoded elements instead."""
     expected, stored = step.expected, answer["store"].get(step.expected["chunk"])
     free = "value" not in expected or ("codecs", "sharding_indexed") in required_extensions(step.document)
     if stored is not None and not free:

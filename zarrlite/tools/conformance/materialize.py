@@ -1,8 +1,8 @@
 """Cases as real directories, for tools that need files.
 
 Rules
-- Each case is a folder named by its id. `case.json` is the case as in the corpus; `store/` holds the stored values
-  before the first request, one file for each key.
+- Each case is a folder named after the id of the case. `case.json` is the case as in the corpus; `store/` contains the
+  values that are stored before the first request, one file for each key.
 - Keys are written by LocalStore, which keeps them inside the folder. A case with a key that cannot be a file is
   incomplete and reported.
 """
@@ -22,7 +22,7 @@ from zarrlite.tools.conformance.cases import Case
 def materialize(cases: Sequence[Case], folder: str | Path) -> tuple[int, list[str]]:
     """Write cases into a folder that is new or empty.
 
-    Returns their number, and the ids of the incomplete ones, whose keys cannot all be files.
+    Returns the number of cases, and the ids of incomplete cases, in which some keys cannot be files.
     """
     root = Path(folder)
     if root.exists() and any(root.iterdir()):

@@ -1,12 +1,12 @@
-"""A harness as a process: starting it, asking it, stopping it, and killing it if it misbehaves.
+"""A harness as a process: start it, send it requests, stop it, and kill it if it misbehaves.
 
 Rules
 - Every wait has a time limit and every line a maximum length; a harness can neither block the runner nor fill its
   memory.
 - A fault (crash, timeout, garbage) ends the process, so that a late line is never taken for the next answer.
-- Each process leads its own process group, and its descendants inherit a mark in their environment: the group and,
-  where /proc shows environments, all processes with the mark are killed with it. A descendant that leaves the group and
-  clears its environment is not found.
+- Each process leads its own process group, and its descendants inherit a mark in their environment. The process is
+  killed together with its group and, where /proc shows environments, with all processes that have the mark. A
+  descendant that leaves the group and clears its environment is not found.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MAX_LINE = 64 * 1024 * 1024  # bytes; a longer line of output is cut, and the an
 MAX_ERROR_LINE = 1000  # bytes; a longer line on stderr is split
 ERROR_LINES = 20  # lines of stderr that are kept
 START_LIMIT = 60.0  # seconds until `start` must be answered; imports are slow on a busy machine
-MARK = "ZARRLITE_HARNESS"  # environment variable of a harness, with a value that no other process has
-MAX_SWEEPS = 100  # searches for marked processes; one that starts others faster than they are killed is given up
-STOP_LIMIT = 2.0  # seconds to exit after `stop`; then the process is killed
+MARK = "ZARRLITE_HARNESS"  # environment variable that marks a harness and its descendants with a unique value
+MAX_SWEEPS = 100  # searches for marked processes; processes that start others faster than they are killed survive
+STOP_LIMIT = 2.0  # seconds; a process that has not exited this long after `stop` is killed
 _ERROR_LINE = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
-_WAITS_FOR_PIPES = os.name != "nt"  # Windows cannot: there, a harness that does not read blocks the runner
+_WAITS_FOR_PIPES = os.name != "nt"  # on Windows, a harness that does not read its input blocks the runner
 FaultKind = Literal["crash", "timeout", "garbage"]
 
 
@@ -95,7 +95,7 @@ class Harness:
         return self._exchange(message, self.limit, lambda line: protocol.parse_answer(line, number, step.op))
 
     def stop(self) -> None:
-        """Ask the process to exit, and kill it if it does not."""
+        """Ask the process to exit, and kill it if it does not exit."""
         if self._process is None:
             return
         with contextlib.suppress(OSError, HarnessFault):
@@ -184,21 +184,21 @@ def _kill_marked(mark: str) -> None:
 
 
 def _process_ids() -> list[int]:
-    """Return the ids of all processes. Returns none where there is no /proc."""
+    """Return the ids of all processes. Returns an empty list if there is no /proc."""
     with contextlib.suppress(OSError):
         return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     return []
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return the environment of a process; none if it has ended, is a zombie, or belongs to another user."""
+    """Return the environment of a process. Returns an empty list if it has ended or belongs to another user."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         return file.read().split(b"\0")
     return []
 
 
 def _read_lines(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
-    """Queue the lines of a stream, then None. A line that is too long is cut, so that it cannot be an answer."""
+    """Queue the lines of a stream, then None. A line that is too long is truncated and cannot be a valid answer."""
     with stream:
         while line := stream.readline(MAX_LINE):
             lines.put(line)

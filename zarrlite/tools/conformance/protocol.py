@@ -1,10 +1,10 @@
 """The protocol between the runner and a harness: JSON lines, one answer for each message except `stop`.
 
 Rules
-- The answer to `start` has name, version and capabilities; the answer to `run` has the outcome of the request; after
-  `stop` the harness exits.
-- Answers are checked here by the rules of protocol.schema.json; a line that breaks them is garbage.
-- The version is one number; it is raised when a harness that followed the old protocol would break the new one.
+- The answer to `start` contains a name, a version and capabilities; the answer to `run` contains the outcome of the
+  request; after `stop` the harness exits.
+- Answers are checked here against the rules of protocol.schema.json; a line that violates them is garbage.
+- The version is one number. It is raised if a harness that followed the old protocol could violate the new one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def start_message() -> Json:
 
 
 def run_message(number: int, case: str, step: Step) -> Json:
-    """Return the message of one request; the answer must repeat the number."""
+    """Return the message for one request. The answer must repeat the number."""
     return {"type": "run", "id": number, "case": case, "op": step.op, **step.request}
 
 
@@ -45,7 +45,7 @@ def to_line(message: Json) -> bytes:
 
 
 def parse_start(line: bytes) -> Json:
-    """Parse the answer to `start`; raise ProtocolError if it is not valid."""
+    """Parse the answer to `start`. Raises ProtocolError if the answer is not valid."""
     answer = _parse_object(line)
     _check_members(answer, {"protocol", "name", "version", "capabilities"}, set())
     _check(answer["protocol"] == PROTOCOL, f"protocol must be {PROTOCOL}, not {answer['protocol']!r}")
@@ -62,7 +62,7 @@ def parse_start(line: bytes) -> Json:
 
 
 def parse_answer(line: bytes, number: int, op: str) -> Json:
-    """Parse the answer to a request, and return it without its id; raise ProtocolError if it is not valid."""
+    """Parse the answer to a request, and return it without its id. Raises ProtocolError if the answer is not valid."""
     answer = _parse_object(line)
     _check(type(answer.get("id")) is int and answer["id"] == number, f"id must be {number}")
     answer.pop("id")
@@ -153,7 +153,7 @@ def _parse_object(line: bytes) -> Json:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(text)  # NaN and Infinity: Python's parser accepts them, JSON does not
+    raise ValueError(text)  # NaN and Infinity: Python's parser accepts them, but they are not JSON
 
 
 def _is_list_of(value: Any, cls: type) -> bool:

@@ -1,7 +1,7 @@
-"""Operations for reference implementations: recording the byte ranges of a read, and stores above transformers.
+"""Helpers for the harness of zarrlite: record the byte ranges of reads, and run operations above storage transformers.
 
 Rules
-- A round is one batch of requests to a store. Requests that return no bytes, and requests for sizes, are not reads.
+- A round is one batch of requests to a store. Requests that return no bytes, and requests for sizes, are not recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class RecordingStore(MemoryStore):
-    """A store in memory that records the rounds of reads; ranges have absolute offsets."""
+    """A store in memory that records the rounds of reads. The recorded ranges have absolute offsets."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -50,7 +50,7 @@ class _RecordedValue(StoredValue):
 
 
 def details(error: Exception) -> Json:
-    """Return the members of a refusal that are compared, apart from its message: place and kind, or class."""
+    """Return the members of a refusal apart from its message: the pointer and kind of a fault, or the error class."""
     if isinstance(error, MetadataError):
         return {"pointer": error.pointer, "fault": error.kind}
     return {"error": type(error).__name__}
@@ -59,9 +59,9 @@ def details(error: Exception) -> Json:
 def run_operations(
     document: Json, values: dict[str, bytes], operations: list[Json]
 ) -> tuple[list[Json], dict[str, bytes]]:
-    """Carry out operations above the storage transformers of an array.
+    """Carry out operations on the store above the storage transformers of an array.
 
-    Returns their results, and the values in the store below afterwards.
+    Returns the results, and all values in the underlying store after the last operation.
     """
     below = RecordingStore(values)
     metadata: Any = parse_node(document)

@@ -1,8 +1,8 @@
 """The results of a run: the classes, their JSON form, and the difference between two runs.
 
 Rules
-- A case has the worst result of its requests; wrong answers are kept.
-- The JSON form is complete: suite, versions, capabilities, every result.
+- The result of a case is the worst result of its requests. Wrong answers are kept.
+- The JSON form is complete: it contains the suite, the versions, the capabilities and every result.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Implementation:
     seconds: float = 0.0
 
     def count(self, ids: Sequence[str] | None = None) -> Counter[str]:
-        """Count each result, over all cases or over those with these ids."""
+        """Count the cases with each result, among all cases or among those with these ids."""
         chosen = self.results if ids is None else ids
         return Counter(self.results[case_id].result for case_id in chosen if case_id in self.results)
 
@@ -100,7 +100,7 @@ class Run:
 
     @classmethod
     def from_json(cls, data: Any) -> Run:
-        """Return the run in a JSON report; raise ArgumentError if it is not one."""
+        """Return the run in a JSON report. Raises ArgumentError if `data` is not a report."""
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ArgumentError(f"must be a JSON report of version {VERSION}, written by `run --json FILE`")
         try:

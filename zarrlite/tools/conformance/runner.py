@@ -1,4 +1,4 @@
-"""Running cases with an implementation, in several processes with one thread each.
+"""Run cases against an implementation, in several processes, each of which is driven by one thread.
 
 Rules
 - A case runs in one process, its requests in order; after a fault the rest of that case is skipped.
@@ -23,7 +23,7 @@ from zarrlite.tools.conformance.protocol import Json
 from zarrlite.tools.conformance.results import FINE, CaseResult, Implementation, StepResult
 
 LIMIT = 10.0  # seconds; a request that takes longer is a timeout
-CASES_PER_PROCESS = 200  # cases; another process is started only if it gets at least this many
+CASES_PER_PROCESS = 200  # cases; a process is started for each group of this size, up to the number of jobs
 MAX_STARTS = 3  # failed starts in a row; then the harness is not started again
 MAX_DETAIL = 1000  # characters; longer details are cut in reports
 MAX_KEPT_ANSWER = 100_000  # characters; longer answers are not kept for reports
@@ -43,7 +43,7 @@ def run(
     jobs: int | None = None,
     progress: Progress = lambda count: None,
 ) -> Implementation:
-    """Run cases with one harness.
+    """Run cases against one harness.
 
     `limit` is the time for one request in seconds, `jobs` the maximum number of processes (by default one for each
     processor). `progress` is called with 1 after every case.
@@ -114,7 +114,7 @@ class _Worker:
         seconds = 0.0
         for step in case.steps:
             if step.op not in self.capabilities["operations"]:
-                steps.append(StepResult(step.op, "unsupported", "is not among the operations"))
+                steps.append(StepResult(step.op, "unsupported", "the harness does not claim this operation"))
                 continue
             required = unclaimed(required_extensions(step.document), self.capabilities)
             ignorable = unclaimed(ignorable_extensions(step.document), self.capabilities)

@@ -1,4 +1,4 @@
-"""One case as text: its statement and source, the stored values, the requests and the expected answers."""
+"""Describe a case as text: its description and source, the stored values, the requests and the expected answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_DUMP = 4096  # bytes; a hexdump of a longer value is cut
 
 
 def describe_case(case: Case, style: Style) -> str:
-    """Return the text; `style` adds one of the console's styles to a part of it."""
+    """Return the text. `style` adds one of the console's styles to a piece of text."""
     lines = [style(case.id, "bold"), style(case.data["description"], "name")]
     tags = {"kind": case.kind, **case.tags}
     lines.append(style(" · ".join(f"{name} {value}" for name, value in tags.items()), "dim"))
@@ -55,7 +55,7 @@ def _describe_value(key: str, text: str) -> Iterator[str]:
 
 
 def hexdump(data: bytes) -> Iterator[str]:
-    """Yield lines of sixteen bytes; cut values that are too long."""
+    """Yield a line for every sixteen bytes. A value that is too long is truncated."""
     for offset in range(0, min(len(data), MAX_DUMP), 16):
         row = data[offset : offset + 16]
         text = "".join(chr(b) if 31 < b < 127 else "." for b in row)

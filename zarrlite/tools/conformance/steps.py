@@ -1,8 +1,8 @@
 """The steps of a case: requests to an implementation, each with its expected answer.
 
 Rules
-- A request is self-contained: it has all stored values, documents included, as exact bytes.
-- Eight kinds of cases become six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
+- A request is self-contained: it contains all stored values, including documents, as exact bytes.
+- The eight kinds of cases become requests for six operations: `open`, `read`, `write`, `rounds`, `keys`, `store`.
 - Selections have start, stop and step for every dimension, even if they cover the whole array.
 """
 
@@ -51,7 +51,7 @@ def steps_of(case: Json) -> list[Step]:
 
 
 def encode(value: bytes) -> str:
-    """Return bytes as base64, the form that requests have."""
+    """Return bytes as base64, which is how requests contain them."""
     return base64.b64encode(value).decode("ascii")
 
 
@@ -66,7 +66,7 @@ def _steps_of_metadata(case: Json) -> list[Step]:
 
 
 def _steps_of_keys(case: Json) -> list[Step]:
-    """Ask for chunks by coordinates and by key.
+    """Return steps that ask for chunks by coordinates and by key.
 
     The array has chunks of one element, each with a different value: reading an element shows which key was used.
     """
@@ -85,7 +85,7 @@ def _steps_of_keys(case: Json) -> list[Step]:
 
 
 def _steps_of_codecs(case: Json) -> list[Step]:
-    """Read and write an array of one chunk."""
+    """Return steps that read and write an array of one chunk."""
     document = _array_document(
         case["shape"],
         case["shape"],
@@ -134,7 +134,7 @@ def _read_request(case: Json, selection: list[list[int]] | None) -> Json:
 
 
 def _steps_of_store(case: Json) -> list[Step]:
-    """Carry out operations above the storage transformers, and compare the store below."""
+    """Return the step that carries out operations above storage transformers and returns the store below them."""
     members = {
         "chunk_key_encoding": _expand_name(case["chunk_key_encoding"]),
         "storage_transformers": case["storage_transformers"],
@@ -163,7 +163,7 @@ def _array_document(shape: list[int], chunk_shape: list[int], **members: Any) ->
 
 
 def _expand_name(extension: Any) -> Any:
-    """Expand a short-hand name. It only keeps the fixture file short; short-hand names have their own cases."""
+    """Expand a short-hand name. Here it only keeps the fixture file short; other cases test short-hand names."""
     return {"name": extension} if isinstance(extension, str) else extension
 
 

@@ -27,13 +27,13 @@ from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
-MAX_COMPARED = 4096  # bytes; longer padding is not compared with the configuration, and only this much with zeros
+MAX_COMPARED = 4096  # bytes of a field checked for zeros; a longer field is not compared with the configuration
 
 
 def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
     """Yield the ranges of a stored chunk that begins at the offset `at`."""
     if pipeline.max_size is not None and extent.size > pipeline.max_size:
-        message = f"has {extent.size} bytes, at most {pipeline.max_size} fit here"
+        message = f"has {extent.size} bytes, but at most {pipeline.max_size} are allowed"
         return iter((Range(at, at + extent.size, "too many bytes", "unknown", fault=Fault("size", message)),))
     limit = chunk_limit()
     if pipeline.read_unit > limit:
@@ -43,7 +43,7 @@ def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
 
 
 def chain(pipeline: Pipeline, extent: Extent, at: int, leaf: Leaf) -> Iterator[Range]:
-    """Yield the ranges of a value that a chain has encoded; `leaf` yields those of its array -> bytes codec."""
+    """Yield the ranges of a value that a chain has encoded; `leaf` yields those for its array -> bytes codec."""
     return _peel(pipeline, len(pipeline.compressors), extent, at, leaf, extent.size)
 
 
@@ -57,7 +57,7 @@ def _peel(p: Pipeline, depth: int, extent: Extent, at: int, leaf: Leaf, stored: 
         return
     head, tail = codec.head, codec.tail
     if extent.size < head + tail:
-        message = f"has {extent.size} bytes, {codec.name} alone adds {head + tail}"
+        message = f"has only {extent.size} bytes, but {codec.name} alone adds {head + tail}"
         yield Range(at, at + extent.size, "too few bytes", "unknown", codec.name, fault=Fault("size", message))
         return
     before, after = codec.fields()
@@ -97,7 +97,7 @@ def _inside(field: Field, extent: Extent, at: int, owner: str) -> Iterator[Range
 
 
 def _compared(field: Field, extent: Extent) -> dict[str, Any]:
-    """Return the detail of a field: whether it has the configured bytes, or starts with zeros."""
+    """Return the detail of a field: whether it equals the configured bytes, or whether it starts with zeros."""
     start = bytes(extent.cut(0, min(extent.size, MAX_COMPARED)).read())
     if field.configured is not None and extent.size <= MAX_COMPARED:
         return {"as configured": start == field.configured}
@@ -113,7 +113,7 @@ def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int
     try:
         data = memoryview(extent.read())
         expected = b"".join(map(bytes, _ask(codec.name, codec.frame, data[codec.head : len(data) - codec.tail])))
-        place = offset if offset < codec.head else offset - (body[1] - body[0])  # relative to the frame alone
+        place = offset if offset < codec.head else offset - (body[1] - body[0])  # in head and tail alone
         for name, stored in (("found", data[offset:]), ("expected", expected[place:])):
             detail[name] = f"{int.from_bytes(stored[: field.size], 'little'):0{2 * field.size}x}"
         detail["covers"] = body
@@ -145,7 +145,7 @@ def _frame(
 
 
 def serialized(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
-    """Yield the ranges of a value that an array -> bytes codec has encoded, as the codec describes it."""
+    """Yield the ranges of the output of an array -> bytes codec, as described by the codec itself."""
     name = pipeline.serializer.codec.name
     anatomy = pipeline.serializer.anatomy()
     if isinstance(anatomy, Indexed):
@@ -175,7 +175,7 @@ def _headed(pipeline: Pipeline, anatomy: Header, extent: Extent, at: int) -> Ite
         yield Range(at, at + extent.size, anatomy.what, "unknown", name, fault=Fault.of(error))
         return
     if extent.size < size or not isinstance(read, Header):
-        message = f"has {extent.size} bytes, the header of a {anatomy.what} alone has {size}"
+        message = f"has {extent.size} bytes, but the header of a {anatomy.what} alone has {size}"
         yield Range(at, at + extent.size, anatomy.what, "unknown", name, fault=Fault("size", message))
         return
     yield _field(read.field, stored, at, name, read.detail)

@@ -1,8 +1,8 @@
-"""Bytes that are read on demand: from a stored object, a decoded value, or several of these in sequence.
+"""Bytes that are read on demand, from a stored object, a decoded value, or a sequence of these.
 
 Rules
 - Only the size is known in advance; bytes are read when they are requested.
-- If they no longer exist by then, TruncatedError is raised.
+- TruncatedError is raised if the bytes no longer exist by then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BLOCK = 2**22  # bytes; the maximum size of a block in `Extent.blocks`
 
 
 class Extent:
-    """Consecutive bytes in pieces, each with a function that reads it, its start and its length."""
+    """Consecutive bytes in pieces, each of which is a function that reads bytes, a start offset and a length."""
 
     def __init__(self, pieces: Iterable[tuple[Read, int, int]]) -> None:
         self._pieces = [piece for piece in pieces if piece[2]]
@@ -65,5 +65,5 @@ class Extent:
     def _read(read: Read, start: int, length: int) -> Buffer:
         data = read(start, start + length)
         if data is None or len(data) != length:
-            raise TruncatedError(f"{length} bytes at {start} no longer exist")
+            raise TruncatedError(f"the {length} bytes at offset {start} no longer exist")
         return data

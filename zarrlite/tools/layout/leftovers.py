@@ -1,10 +1,10 @@
-"""Temporary files that killed writers left on a local disk.
+"""Temporary files that killed writers left behind on a local disk.
 
 Rules
 - Stores do not list temporary files, so the directories themselves are searched. Symlinks are not followed.
-- A file is abandoned if its writer is gone: no process here has the process id in its name. That is certain if the name
-  has the mark of this machine and container. Otherwise the file must also be at least an hour old: on a shared disk,
-  the writer may be a process on another machine.
+- A file is abandoned if its writer is gone: no process on this machine has the process id in the name of the file. This
+  is certain if the name also contains the id of this machine and container. Otherwise the file must also be at least an
+  hour old: on a shared disk, the writer may be a process on another machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from zarrlite.stores import LocalStore, PrefixStore, ReadOnlyStore, Store
 from zarrlite.stores.files import MACHINE, TEMPORARY, UNKNOWN_MACHINE
 
-HOUR = 3600  # seconds; younger files of writers that may be elsewhere are never removed
+HOUR = 3600  # seconds; if the writer may be on another machine, younger files are never removed
 
 
 class Leftover(NamedTuple):
@@ -47,7 +47,7 @@ def local_root(store: Store) -> str | None:
 
 
 def find(store: Store, prefix: str) -> Iterator[Leftover]:
-    """Yield the temporary files under a prefix, except those that are being written."""
+    """Yield the temporary files under a prefix, except those that are probably being written."""
     root = local_root(store)
     pending = [] if root is None else [prefix]
     while pending:

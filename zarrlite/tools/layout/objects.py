@@ -1,10 +1,11 @@
-"""Explain the stored objects of an array: through its storage transformers up to its chunks, and down again.
+"""Explain the stored objects of an array, and find the stored objects of its chunks.
 
 Rules
-- A stored object is explained upwards: a part by its chunk, a shard by its chunks, a chunk by its codecs. To explain a
-  chunk, its stored objects are located first, and then explained upwards.
-- Parts that do not fit together are not explained further, since the meaning of their bytes is unknown.
-- The values of a storage transformer without a description are shown as unknown; this is not a fault.
+- A stored object is explained from the store up to the array: a part by its chunk, a shard by its chunks, a chunk by
+  its codecs. To explain a chunk, the objects that store it are found first.
+- If a part of a chunk is missing or has the wrong size, the parts are not explained further, since the meaning of their
+  bytes is unknown.
+- Values written by a storage transformer that does not describe them are shown as unknown; this is not a fault.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.shards import show
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
-Place = tuple[str, int, int]  # the key of a stored object, and the start and end of the bytes in it
+Place = tuple[str, int, int]  # the key of a stored object, and the start and end of a range of its bytes
 
 
 class Stored(NamedTuple):
-    """A stored object and the meaning of its bytes. A missing object has no size."""
+    """A stored object and the meaning of its bytes. The size of a missing object is None."""
 
     key: str
     size: int | None
@@ -49,7 +50,7 @@ def explain(
 ) -> list[Stored]:
     """Explain stored objects byte by byte, with at most `most` entries and chunks of each shard.
 
-    The key is that of a stored object or of a chunk; the key of a chunk in several parts selects all of them.
+    `key` is the key of a stored object or of a chunk. If a chunk is stored in parts, its key selects all of them.
     """
     stack = Stack(array)
     if (key is None) == (chunk is None):
@@ -57,7 +58,7 @@ def explain(
     if chunk is not None:
         coords = tuple(int(c) for c in chunk)
         if len(coords) != array.ndim or any(c < 0 for c in coords):
-            raise ArgumentError(f"{show(coords)} is not a chunk of an array of {array.ndim} dimensions")
+            raise ArgumentError(f"{show(coords)} is not a chunk of an array with {array.ndim} dimensions")
         key = stack.key(coords)
         places = stack.places(0, key)
     else:
@@ -78,7 +79,7 @@ class Stack:
         transformers = self.metadata.storage_transformers or ()
         self.transformers: list[StorageTransformer] = [t for t in transformers if not isinstance(t, Ignored)]
         self.anatomies = [transformer.anatomy() for transformer in self.transformers]
-        self.stores: list[Store] = [self.base]  # the store above each transformer, then the one below the last
+        self.stores: list[Store] = [self.base]  # the store above each transformer, then the store below the last one
         for transformer in reversed(self.transformers):
             self.stores.insert(0, transformer.wrap(self.stores[0], self.metadata.in_store))
         self.grid = self.metadata.chunk_grid.grid_shape(self.metadata.shape)
@@ -92,7 +93,7 @@ class Stack:
         return self.metadata.chunk_key_encoding.decode(key, len(self.metadata.shape))
 
     def why(self, key: str) -> str:
-        """Return the probable reason why nothing is stored for a key."""
+        """Return the probable reason why nothing is stored under a key."""
         coords = self.coords(key)
         if coords is None:
             return f"its chunks have keys such as {self.key((0,) * len(self.grid))}"
@@ -102,7 +103,7 @@ class Stack:
     # From stored objects up to chunks
 
     def layout(self, key: str) -> Range | None:
-        """Return the range of a stored object. Returns None if it is missing."""
+        """Return the range of all bytes of a stored object. Returns None if the object is missing."""
         try:
             size = self.base.size(key)
             if size is None:
@@ -114,7 +115,7 @@ class Stack:
             return Range(0, 0, "object", "unknown", fault=Fault.of(error))
 
     def journal(self, key: str) -> tuple[PartsStore, str] | None:
-        """Return the store and the chunk that a journal belongs to. Returns None if the key is not a journal's."""
+        """Return the store and the chunk that a journal belongs to. Returns None if the key is not for a journal."""
         for store in self.stores:
             chunk = store.chunk_of_journal(key) if isinstance(store, PartsStore) else None
             if chunk is not None:
@@ -122,17 +123,17 @@ class Stack:
         return None
 
     def stored(self, key: str, start: int, stop: int) -> Stored:
-        """Return a stored object and the range of some of its bytes."""
+        """Return a stored object and the meaning of the bytes between two offsets."""
         layout = self.layout(key)
         if layout is None:
             described = zip(self.transformers, self.anatomies, strict=True)
             owners = ["", *(transformer.name for transformer, anatomy in described if isinstance(anatomy, Divided))]
-            fault = Fault("part", "is missing, others are there")
+            fault = Fault("part", "is missing, but other parts exist")
             return Stored(key, None, Range(0, 0, "missing part", "part", owners[-1], fault=fault))
         return Stored(key, self.base.size(key), layout.clip(start, stop))
 
     def _above(self, level: int, key: str, extent: Extent, at: int) -> Range:
-        """Return the range of a value of the store at this level, which begins at offset `at` of the stored object."""
+        """Return the range of a value in the store at this level. It begins at offset `at` of the stored object."""
         if key == DOCUMENT:
             return Range(at, at + extent.size, "metadata document", "document")
         if level == 0:
@@ -196,7 +197,7 @@ class Stack:
             if self.coords(key) is None:
                 return self._above(level - 1, key, extent, at)
             suffixes = ", ".join(repr(part.key_suffix) for part in anatomy.parts)
-            unknown = Fault("unknown", f"{key!r} is not a part of a chunk; those end in {suffixes}")
+            unknown = Fault("unknown", f"{key!r} is not a part of a chunk; the keys of parts end in {suffixes}")
             return Range(at, end, "object", "unknown", fault=unknown)
         name = self.transformers[level - 1].name
         keys = [chunk + part.key_suffix for part in anatomy.parts]
@@ -209,7 +210,7 @@ class Stack:
         fault, fits = _check_parts(anatomy, keys, sizes, number)
         if not fits:
             above: Any = self.stores[level - 1]
-            has_journal = self.base.size(above.journal_of(chunk)) is not None  # that is the fault then
+            has_journal = self.base.size(above.journal_of(chunk)) is not None  # the journal is reported instead
             return Range(at, end, what, "part", name, fault=None if has_journal else fault)
         known = [size or 0 for size in sizes]
         extents = [Extent.stored(self.stores[level], k, n) for k, n in zip(keys, known, strict=True)]
@@ -224,12 +225,12 @@ class Stack:
     # From chunks down to stored objects
 
     def find(self, key: str) -> list[Place]:
-        """Return the places of the stored object or the chunk with this key."""
+        """Return the byte ranges that store the object or the chunk with this key."""
         divided = bool(self.anatomies) and isinstance(self.anatomies[-1], Divided)
         places = self.places(len(self.anatomies) - 1, key) if divided else [self._object(key)]
         if any(self.base.size(name) is not None for name, _, _ in places):
             return places
-        if self.base.size(key) is not None:  # a part
+        if self.base.size(key) is not None:  # the key of a part
             return [self._object(key)]
         return self.places(0, key) if self.coords(key) is not None else []
 
@@ -237,7 +238,7 @@ class Stack:
         return key, 0, self.base.size(key) or 0
 
     def places(self, level: int, key: str) -> list[Place]:
-        """Return the places of a value of the store at this level."""
+        """Return the byte ranges of stored objects that store a value of the store at this level."""
         if level == len(self.anatomies):
             return [self._object(key)]
         anatomy, coords = self.anatomies[level], self.coords(key)
@@ -258,12 +259,12 @@ class Stack:
                 index = None if stored is None else form.parse_index(bytes(stored), source.known_size())
             entry = None if index is None else index.entry(number)
         except DataError:
-            return below  # the fault is shown at these objects
+            return below  # the fault is reported for these objects
         return [] if entry is None else _cut(below, entry[0], entry[0] + entry[1])
 
 
 def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], number: int) -> tuple[Fault | None, bool]:
-    """Return the fault of one of several parts, and whether all of them fit together."""
+    """Return the fault of one of several parts, and whether all parts exist and have the right size."""
     expected = [part.size for part in anatomy.parts]
     missing = [key for key, size in zip(keys, sizes, strict=True) if size is None]
     fits = all(size is not None and n in (None, size) for size, n in zip(sizes, expected, strict=True))
@@ -271,12 +272,12 @@ def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], num
     if expected[number] is not None and sizes[number] != expected[number]:
         fault = Fault("part", f"has {sizes[number]} bytes, not {expected[number]}")
     elif missing and next(i for i, size in enumerate(sizes) if size is not None) == number:
-        fault = Fault("part", f"the part {missing[0]!r} is missing, others are there")
+        fault = Fault("part", f"the part {missing[0]!r} is missing, but other parts exist")
     return fault, fits
 
 
 def _cut(places: Iterable[Place], start: int, stop: int) -> list[Place]:
-    """Return the places of the bytes between two offsets of a value that is spread over consecutive places."""
+    """Return the byte ranges that store the bytes between two offsets of a value, which is stored in `places`."""
     cut, position = [], 0
     for key, low, high in places:
         first, last = max(start - position, 0), min(stop - position, high - low)

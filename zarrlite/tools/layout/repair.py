@@ -1,9 +1,10 @@
-"""Safe repairs, and repairs that must be requested.
+"""Repairs that are always safe, and repairs that must be requested explicitly.
 
 Rules
 - Damaged data is never touched. Every object is examined again just before it is removed.
-- "leftovers" is safe: temporary files of writers that have ended. So are "journals", "resizes" and "removals":
-  interrupted changes of chunks in parts, of shapes and of nodes are completed.
+- "leftovers" is safe: it removes temporary files of writers that no longer run. So are "journals", "resizes" and
+  "removals", which complete interrupted changes to chunks that are stored in parts, interrupted resizes, and
+  interrupted removals of nodes.
 - "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
   grid. Consolidated metadata may be the only copy of documents that were lost.
 """
@@ -27,7 +28,7 @@ from zarrlite.tools.layout import leftovers
 from zarrlite.tools.layout.check import Problem
 from zarrlite.tools.layout.objects import Stack
 
-REPAIRS: Final = {  # the name of each repair, and the kind of problem that it removes
+REPAIRS: Final = {  # the name of each repair, and the kind of problem that it solves
     "leftovers": "leftover",
     "journals": "journal",
     "resizes": "resize",
@@ -38,7 +39,7 @@ REPAIRS: Final = {  # the name of each repair, and the kind of problem that it r
 
 
 def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
-    """Repair these problems as far as possible. Returns the problems that are solved."""
+    """Repair these problems as far as possible. Returns the problems that have been solved."""
     repairs = {
         "leftover": _remove_leftover,
         "journal": _complete_change,
@@ -48,9 +49,9 @@ def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
         "consolidated": _consolidate,
     }
     solved: list[Problem] = []
-    consolidated: set[str] = set()  # paths of groups; consolidating one solves all problems of its copies
+    consolidated: set[str] = set()  # paths of groups; consolidating a group solves all problems of its copies
     for problem in problems:
-        with contextlib.suppress(ZarrliteError):  # damaged or read-only: it remains a problem
+        with contextlib.suppress(ZarrliteError):  # the node is damaged or read-only: the problem remains
             if problem.kind in repairs and (problem.node in consolidated or repairs[problem.kind](store, problem)):
                 solved.append(problem)
                 if problem.kind == "consolidated":
@@ -88,7 +89,7 @@ def _complete_resize(store: Store, problem: Problem) -> bool:
 
 def _complete_removal(store: Store, problem: Problem) -> bool:
     if not complete_removal(store, problem.node):
-        store.erase(problem.key)  # the node is there, so nothing was removed
+        store.erase(problem.key)  # the node still exists: the removal did not begin, and only left this key
     return True
 
 
@@ -105,7 +106,7 @@ def _remove_outside(store: Store, problem: Problem) -> bool:
 
 
 def _consolidate(store: Store, problem: Problem) -> bool:
-    """Consolidate groups again from the bottom up, since a change below drops the copies of the groups above."""
+    """Consolidate a group, then the consolidated groups above it: a change to a group drops the copies above it."""
     names = problem.node.split("/") if problem.node else []
     parents = ["/".join(names[:i]) for i in range(len(names))]
     groups = [opening.open_group(store, mode="r+", path=path) for path in parents]

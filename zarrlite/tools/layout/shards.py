@@ -2,9 +2,9 @@
 
 Rules
 - Entries that point outside the shard are faults of the index; the other entries are still followed.
-- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views. Chunks with the same bytes are
-  explained once, and the explained chunks together have at most as many bytes as the shard: the cost is in proportion
-  to the size of the shard, even if shards are nested.
+- If chunks share bytes, the bytes belong to the first chunk; the other chunks are views. Chunks that share all of their
+  bytes are explained once, and the explained chunks together have at most as many bytes as the shard. The cost is
+  therefore proportional to the size of the shard, even if shards are nested.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from zarrlite.shards.format import ABSENT, ShardFormat, ShardIndex
 from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range
 
-Inner = Callable[[Shape, Extent, int], Range]  # the range of the chunk with these coordinates, at an offset
+Inner = Callable[[Shape, Extent, int], Range]  # returns the range of the chunk with these coordinates, at an offset
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
 
 
 def show(coords: Iterable[int]) -> str:
-    """Format coordinates: (0, 1), (3)."""
+    """Format coordinates, such as (0, 1) or (3)."""
     return f"({', '.join(map(str, coords))})"
 
 
@@ -36,19 +36,19 @@ def shard(form: ShardFormat, extent: Extent, at: int, inner: Inner, owner: str, 
     """Yield the ranges of a shard that begins at the offset `at`."""
     size, end = extent.size, at + extent.size
     if size < form.index_size:
-        message = f"the index has {form.index_size} bytes, the shard only {size}"
+        message = f"the index has {form.index_size} bytes, but the shard has only {size}"
         yield Range(at, end, "too few bytes", "unknown", owner, fault=Fault("index", message))
         return
     low, high = (form.index_size, size) if form.at_start else (0, size - form.index_size)
     start = 0 if form.at_start else high
-    parsed: list[ShardIndex] = []  # the index, once the innermost range of its chain has been computed
+    parsed: list[ShardIndex] = []  # contains the index as soon as its innermost range has been computed
 
     def table(pipeline: Pipeline, body: Extent, position: int) -> Iterator[Range]:
         yield _table(form, pipeline, body, position, high, parsed, owner)
 
     ranges = tuple(chain(form.index_pipeline, extent.cut(start, start + form.index_size), at + start, table))
     for r in ranges:
-        list(r.views())  # the entries are in a view if the index is encoded further
+        list(r.views())  # if the index is compressed, computing this view parses its entries
     index = Range(
         at + start,
         at + start + form.index_size,
@@ -81,7 +81,7 @@ def _table(
     parsed: list[ShardIndex],
     owner: str,
 ) -> Range:
-    """Return the range of the entries, and append the index to `parsed` if they can be decoded."""
+    """Return the range of the entries. If they can be decoded, the index is put into `parsed`."""
     end = at + body.size
     try:
         array: Any = pipeline.serializer.decode(body.read())
@@ -92,7 +92,7 @@ def _table(
     index = ShardIndex(form, array, chunks_end)
     parsed[:] = [index]
     layout = pipeline.serializer.layout
-    if layout is not None and layout.contiguous and not pipeline.filters:  # each entry has 16 bytes of its own
+    if layout is not None and layout.contiguous and not pipeline.filters:  # an entry is 16 consecutive bytes
         numbers = np.flatnonzero(~_valid(index)).tolist()
         return Range(
             at,
@@ -134,7 +134,7 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
     """Yield the chunks by offset, and the unused space between them."""
     cursor = index.lowest
     previous = Range(0, 0, "", "chunk")
-    unread = extent.size  # bytes of chunks that may still be explained
+    unread = extent.size  # the number of bytes that may still be explained
     skipped = 0
     for number in _order(index):
         offset, length = index.table[number].tolist()
@@ -157,7 +157,7 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
         previous = chunk
         cursor = max(cursor, offset + length)
     if skipped:
-        message = f"its chunks must not overlap so much: {skipped} of them are not checked"
+        message = f"the chunks must not overlap this much: {skipped} of them were not checked"
         yield Range(at + cursor, at + cursor, "overlapping chunks", "unknown", owner, fault=Fault("limit", message))
     if cursor < index.end:
         yield Range(at + cursor, at + index.end, "unused", "unused", owner)
@@ -173,7 +173,7 @@ def _coords(number: int, grid: Shape) -> Shape:
 
 
 def _same(chunk: Range, other: Range, start: int) -> Range:
-    """Return the range of a chunk that has the same bytes as another one, which is explained already."""
+    """Return the range of a chunk that has the same bytes as another one, which has already been explained."""
     detail: dict[str, Json] = {**chunk.detail, "same": other.what, "shares": [chunk.start, chunk.stop]}
     return Range(start, start, chunk.what, "chunk", chunk.owner, detail, chunk.fault)
 

@@ -2,9 +2,9 @@
 
 Rules
 - The ranges inside a range tile it: each begins where the previous one ends, and together they cover it.
-- Other interpretations of the same bytes are in `views`: the decoded form of a frame, a chunk that shares bytes with
-  another one.
-- A fault is recorded at the range that shows it, not at the ranges around it.
+- Other interpretations of the same bytes are in `views`, such as the decoded form of a frame, or a chunk that shares
+  bytes with another one.
+- A fault is recorded in the range where it was found, not in the ranges that enclose it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zarrlite.extensions.config import Json
 
 Role = Literal[
     "document",  # zarr.json
-    "part",  # one of several objects of a chunk
+    "part",  # one of several objects that together store a chunk
     "chunk",  # a chunk of the array, or an inner chunk of a shard
     "shard",
     "index",
@@ -26,7 +26,7 @@ Role = Literal[
     "padding",
     "header",  # bytes before the data of a chunk that describe it
     "checksum",
-    "compressed",  # the output of a codec that has no smaller ranges
+    "compressed",  # the output of a codec that cannot be divided into smaller ranges
     "elements",
     "unused",  # space that no index entry refers to
     "unknown",  # bytes that cannot be interpreted
@@ -37,7 +37,7 @@ Ranges = Callable[[], Iterable["Range"]]
 
 
 class Fault(NamedTuple):
-    """A defect of a range."""
+    """A defect in a range of bytes."""
 
     kind: Kind
     message: str
@@ -78,7 +78,7 @@ class Range:
     fault: Fault | None = None
     children: Ranges = field(default=_none, repr=False, compare=False)  # the ranges inside, which tile this one
     views: Ranges = field(default=_none, repr=False, compare=False)  # other interpretations of the same bytes
-    # the children that have faults, where they are known without computing all of them
+    # the children that have faults, if these can be found without computing all children
     faulty: Ranges | None = field(default=None, repr=False, compare=False)
 
     def walk(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
@@ -89,7 +89,7 @@ class Range:
                 yield from child.walk((*above, self.what))
 
     def faults(self, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Range]]:
-        """Yield the range and everything inside that has a fault, each with the names of the ranges around it."""
+        """Yield the range and all ranges inside it that have faults, each with the names of its enclosing ranges."""
         if self.fault is not None:
             yield above, self
         for ranges in (self.faulty or self.children, self.views):
@@ -97,7 +97,7 @@ class Range:
                 yield from child.faults((*above, self.what))
 
     def clip(self, low: int, high: int) -> Range:
-        """Return the part of the range between two offsets; the detail counts the bytes that are cut off."""
+        """Return the part of the range between two offsets. Its `detail` records how many bytes are cut off."""
         if low <= self.start and self.stop <= high:
             return self
         children, start, stop = self.children, max(self.start, low), min(self.stop, high)
@@ -118,7 +118,7 @@ class Range:
         return replace(self, children=lambda: children, views=lambda: views)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the range and everything inside as JSON."""
+        """Return the range and everything inside it as JSON."""
         content: dict[str, Json] = {"start": self.start, "stop": self.stop, "what": self.what, "role": self.role}
         if self.owner:
             content["owner"] = self.owner
@@ -134,7 +134,7 @@ class Range:
 
 
 def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
-    """Yield the ranges; an error becomes the fault of a range that covers the rest."""
+    """Yield the ranges. If that raises an error, yield a range that has this fault and covers the rest."""
     position = start
     try:
         for r in ranges:
@@ -145,7 +145,7 @@ def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
 
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
-    """Yield the ranges; chunks, parts, entries and gaps after the first `most` are counted unless they are faulty."""
+    """Yield the ranges. After the first `most`, chunks, parts, entries and gaps without faults are only counted."""
     shown = count = 0
     first = last = Range(0, 0, "", "more")
     for r in ranges:

@@ -1,4 +1,4 @@
-"""Pictures of arrays, groups and stored objects as SVG and HTML; imported when the first picture is drawn."""
+"""Pictures of arrays, groups and stored objects as SVG and HTML. This package is imported only to draw a picture."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nested boxes for the bytes of a stored object, from left to right in the order of their offsets.
+"""Nested boxes that show the bytes of a stored object, from left to right in order of offset.
 
 Rules
 - Widths grow with the logarithm of the size, and no box is too narrow for its label: boxes are not to scale.
-- Boxes of one line have the same height. The children of a box continue on the next line where they would be too wide.
+- Boxes on the same line have the same height. The children of a box wrap to a new line if one line would be too wide.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from zarrlite.tools.pictures.svg import DARK, GREY, Picture, box, element, text,
 _LEAF_HEIGHT = 40.0  # pixels
 _HEADING_HEIGHT = 20.0  # pixels above the children of a box
 _MARGIN = 5.0  # pixels between boxes, and around the children of a box
-_MAX_WIDTH = 220.0  # pixels of a box without children; a heading above children may have twice as many
-_MAX_LINE = 850.0  # pixels of the children on one line, so that a picture fits into a page
-_TICK_HEIGHT = 14.0  # pixels below a line for the offsets of its boxes
+_MAX_WIDTH = 220.0  # pixels; maximum width of a box without children. A heading above children may be twice as wide
+_MAX_LINE = 850.0  # pixels; maximum total width of the children on one line, so that a picture fits on a page
+_TICK_HEIGHT = 14.0  # pixels; the height of the offsets that are shown below a line of boxes
 _NOTE_COLOUR = "#57606a"
 
 
 @dataclass(frozen=True)
 class Box:
-    """A labelled range of bytes, perhaps with boxes inside."""
+    """A labelled range of bytes, which may contain other boxes."""
 
     label: str
-    note: str = ""  # shown below the label, or after it above the children; usually a size
+    note: str = ""  # shown below the label, or after it if the box has children; usually a size
     role: str = "unknown"
     size: int | None = None  # bytes
     children: tuple[Box, ...] = ()
     tip: str = ""
     tick: int | None = None  # the offset of the first byte, shown below the box
-    dashed: bool = False  # whether the children are a decoded form, not the stored bytes
+    dashed: bool = False  # whether the children show decoded data instead of the stored bytes
 
 
 def measure(b: Box) -> tuple[float, float]:
@@ -62,7 +62,7 @@ def _lines(b: Box) -> list[list[Box]]:
 
 
 def _line_height(line: list[Box], several: bool) -> float:
-    """Return the height of a line of boxes and the space below it, which has offsets if there are several lines."""
+    """Return the height of a line of boxes and the space below it, which shows offsets if there are several lines."""
     height = max(measure(child)[1] for child in line) + _MARGIN
     return height + (_TICK_HEIGHT if several and any(map(_has_tick, line)) else 0)
 
@@ -119,7 +119,7 @@ def _draw_line(
 
 
 def _tick_labels(ticks: list[tuple[float, int]], bottom: float) -> list[str]:
-    """Return labels with the offsets of boxes, without those that would overlap the previous label."""
+    """Return labels for the offsets of boxes, except labels that would overlap the previous one."""
     labels, free_from = [], -100.0
     for left, offset in ticks:
         if left >= free_from:
@@ -129,7 +129,7 @@ def _tick_labels(ticks: list[tuple[float, int]], bottom: float) -> list[str]:
 
 
 def row(boxes: list[Box], heading: str = "", end: int | None = None) -> Picture:
-    """Draw a row of boxes with a heading above and, for boxes that have a tick, offsets below."""
+    """Draw a row of boxes, with a heading above it and the offsets of boxes that have a `tick` below it."""
     sizes = [measure(b) for b in boxes]
     height = max((h for _, h in sizes), default=0)
     top = 18.0 if heading else 0.0

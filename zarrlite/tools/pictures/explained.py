@@ -10,7 +10,7 @@ from zarrlite.tools.pictures.boxes import Box, row
 from zarrlite.tools.pictures.sketch import nbytes
 from zarrlite.tools.pictures.svg import FONT, GREY, document, escape, plural, stack
 
-_MAX_ROWS = 1000  # lines of a table; the others are counted
+_MAX_ROWS = 1000  # rows shown in a table; further rows are only counted
 _STYLE = (
     ":root{color-scheme:light dark}"
     f"body{{font-family:{FONT};margin:2rem;line-height:1.4}}h1{{font-size:1.2rem;font-weight:600}}"
@@ -54,7 +54,7 @@ def explained_html(
 
 
 def _table(caption: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; spaces at the start of a cell are an indent, and numbers are aligned to the right."""
+    """Return a table. Spaces at the start of a cell are kept, as an indent; numbers are right-aligned."""
     head = "".join(f"<th>{escape(header)}</th>" for header in headers)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:_MAX_ROWS])
     more = len(rows) - _MAX_ROWS

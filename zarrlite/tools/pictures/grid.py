@@ -1,11 +1,12 @@
-"""The grid of chunks and shards: the last dimensions as a line, a plane or a cuboid, the others in words.
+"""Pictures of the grid of chunks and shards.
 
 Rules
-- Each dimension is to scale, unless it has too many chunks to be drawn: then the first ones, a gap, the last ones, all
-  of the same size.
-- Chunks that extend beyond the array are dashed there. The first chunk or shard, which is one stored object, is
-  highlighted.
-- The number of lines is bounded for every shape.
+- The last dimensions, at most three, are drawn as a line, a plane or a cuboid; text below it describes the others.
+- Along each dimension, chunks are drawn to scale. If there are too many, the first ones, a gap and the last ones are
+  drawn, all of the same size.
+- The parts of chunks beyond the end of the array are drawn with dashed lines. The first chunk or shard, which is one
+  stored object, is highlighted.
+- The number of drawn lines is bounded, whatever the shape of the array.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from zarrlite.metadata.documents import ArrayMetadata
 from zarrlite.tools.pictures.svg import COLOURS, Picture, box, element, number, plural, text, text_width, title
 
 SIDE = 230.0  # pixels; the longest side
-_MIN_SIDE, _DEPTH = 0.2, 0.365  # shares of the longest side: the shortest side, the maximum depth
-_MAX_CELLS = 12  # cells; longer dimensions are drawn with a gap
-_FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before and after the gap if there are more; pixels of the gap
+_MIN_SIDE, _DEPTH = 0.2, 0.365  # the shortest side and the maximum depth, as fractions of the longest side
+_MAX_CELLS = 12  # a dimension with more cells is drawn with a gap
+_FIRST, _LAST, _GAP = 7, 2, 26.0  # cells drawn before the gap, cells drawn after it, and its width in pixels
 _MIN_INNER = 5.0  # pixels; smaller inner chunks are not drawn
 
 Shape = tuple[int, ...]
@@ -27,7 +28,7 @@ Bounds = Callable[[int], tuple[int, int]]
 
 
 def _unit(i: int) -> tuple[int, int]:
-    """Return the bounds of the only chunk of a dimension of one element."""
+    """Return the bounds of the only chunk along a dimension with one element."""
     return 0, 1
 
 
@@ -37,11 +38,11 @@ class Axis:
 
     name: str
     length: int
-    cell: int  # the length of a stored chunk or shard, or of the longest one
-    inner: int  # the length of an inner chunk; equal to `cell` without shards
-    pixels: float  # the length of the drawing
-    count: int = 1  # stored chunks or shards
-    bounds: Bounds = _unit  # from their numbers to their first element and their end
+    cell: int  # the length of a stored chunk or shard; the largest length if they differ
+    inner: int  # the length of an inner chunk; equal to `cell` if there are no shards
+    pixels: float  # the length of the dimension in the picture
+    count: int = 1  # the number of stored chunks or shards
+    bounds: Bounds = _unit  # returns the first element and the end of the chunk or shard with this number
 
     @property
     def extent(self) -> int:
@@ -50,7 +51,7 @@ class Axis:
 
     @property
     def cells(self) -> list[tuple[int, float, float]]:
-        """The cells that are drawn: number, start and end in pixels."""
+        """The cells that are drawn, each as its number, and its start and end in pixels."""
         if self.count <= _MAX_CELLS:
             bounds = map(self.bounds, range(self.count))
             return [
@@ -105,7 +106,7 @@ class Axis:
 
 
 def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None, side: float = SIDE) -> Picture:
-    """Draw an array with these chunks and shards; its longest side has `side` pixels."""
+    """Draw an array with these chunks and shards. The longest side of the drawing is `side` pixels long."""
     ndim = len(metadata.shape)
     names = metadata.dimension_names or (None,) * ndim
     every = [_axis(metadata, dim, names[dim] or "", chunks, shards) for dim in range(ndim)]
@@ -128,8 +129,8 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None, s
 
 
 def _axis(metadata: ArrayMetadata, dim: int, name: str, chunks: Shape, shards: Shape | None) -> Axis:
-    """Return a dimension of an array; its size in pixels is not known yet."""
-    grid = metadata.folded().chunk_grid  # the shards, also if a storage transformer makes them
+    """Return a dimension of an array. Its size in pixels is 0 until the caller sets it."""
+    grid = metadata.folded().chunk_grid  # the grid of shards, even if a storage transformer creates the shards
 
     def bounds(i: int) -> tuple[int, int]:
         coords = tuple(i if d == dim else 0 for d in range(len(metadata.shape)))
@@ -143,7 +144,7 @@ def _axis(metadata: ArrayMetadata, dim: int, name: str, chunks: Shape, shards: S
 def _cuboid(axes: list[Axis], others: list[Axis], ndim: int, first: str) -> Picture:
     *depth, y, x = axes
     z = depth[0] if depth else None
-    lean = z.pixels * 0.6 if z else 0.0  # pixels by which the back is shifted to the right and up
+    lean = z.pixels * 0.6 if z else 0.0  # pixels by which the back of the cuboid is shifted to the right and upwards
     bottom = lean + y.pixels
     beside = ndim > 1 and text_width(y.words) <= bottom  # whether the label of the vertical axis fits beside it
     left = 22.0 if beside else 0.0
@@ -191,7 +192,7 @@ def _front(x: Axis, y: Axis, first: str, *, flat: bool) -> str:
 
 
 def _gap(at: float, right: float, low: float, across: bool) -> str:
-    """Draw the gap for the cells that are left out."""
+    """Draw a gap in place of the cells that are left out."""
     half = _GAP / 2 - 1
     place = (at - half, -1.0, 2 * half, low + 2) if across else (-1.0, at - half, right + 2, 2 * half)
     middle = place[0] + place[2] / 2, place[1] + place[3] / 2 + 5

@@ -1,9 +1,9 @@
 """Pictures of arrays and groups, and their representation in notebooks.
 
 Rules
-- Nothing is read: pictures show only metadata that is in memory. Members of a group are shown if it has copies of
-  their documents.
-- Everything is bounded: rows, characters, lines.
+- Nothing is read: pictures show only metadata that is in memory. The members of a group are shown only if the group has
+  consolidated metadata.
+- The numbers of rows, lines and characters are bounded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.array import Array
     from zarrlite.nodes.group import Group
 
-_MAX_MEMBERS = 40  # members of a group that are drawn; the others are counted
+_MAX_MEMBERS = 40  # members of a group that are drawn; the others are only counted
 _MAX_CHARACTERS = 4000  # characters of the attributes that are shown
 _CARD_SIDE = 130.0  # pixels; the longest side of a grid in a notebook
 _CELL = "padding:1px 12px 1px 0;line-height:1.3;text-align:left;vertical-align:top;border:none;background:none"
@@ -103,28 +103,28 @@ def _table(rows: list[tuple[str, Any]], heading: str) -> str:
 
 
 def attributes_html(node: Any) -> str:
-    """Return the attributes of a node, which a click unfolds. Returns an empty text if the node has none."""
+    """Return the attributes of a node, folded until the user clicks. Returns an empty string if the node has none."""
     if not node.attrs:
         return ""
     content = ""
     for piece in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(node.attrs.asdict()):
         content += piece[: _MAX_CHARACTERS + 1]
         if len(content) > _MAX_CHARACTERS:
-            break  # the rest would be cut off
+            break  # `escape` would cut off the rest
     count = plural(len(node.attrs), "attribute")
     return f"<details><summary>{count}</summary><pre>{escape(content, _MAX_CHARACTERS)}</pre></details>"
 
 
 def _members(group: Any) -> dict[str, Any] | None:
-    """Return the consolidated documents of the nodes below, by path. Returns None without them."""
+    """Return the consolidated documents of the nodes below a group, by path. Returns None if it is not consolidated."""
     consolidated = group.metadata.consolidated
     return None if consolidated is None else dict(consolidated)
 
 
 def _tree(group: Any) -> Picture:
-    """Draw the hierarchy as far as the consolidated metadata lists it."""
+    """Draw the hierarchy, as far as it is listed in the consolidated metadata."""
     members = _members(group) or {}
-    # in the order of their names, segment by segment
+    # sort by the segments of the paths: "a/b" comes before "a-b"
     paths = heapq.nsmallest(_MAX_MEMBERS, members, key=lambda path: path.replace("/", "\0"))
     rows = [(0, group.name, "group", "")]
     for path in paths:

@@ -1,8 +1,9 @@
 """The bytes of one stored chunk, as far as the metadata determines them.
 
 Rules
-- Nothing is read. A size that depends on the data "varies".
-- The first row shows the output of the codecs. A row for each storage transformer follows, from the array to the store.
+- Nothing is read. A size that depends on the data is shown as "varies".
+- The first row shows the output of the codecs. A row for each storage transformer follows, in order from the array to
+  the store.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from zarrlite.tools.pictures.svg import Picture, plural, stack
 
 
 def nbytes(size: int | None) -> str:
-    """Format a size. None is a size that varies."""
+    """Format a size. Pass None if the size varies."""
     if size is None:
         return "varies"
     return human(size).partition("(")[2].rstrip(")") if size >= 10_000 else f"{size} B"
@@ -76,7 +77,7 @@ def _part(key: str, suffix: str, size: int | None) -> Box:
 
 
 def _chain(p: Pipeline, depth: int, size: int | None) -> Iterator[Box]:
-    """Yield the boxes of a value that a chain has encoded, from the outermost codec to the elements."""
+    """Yield the boxes of a value that a codec chain has encoded, from the outermost codec to the elements."""
     if not depth:
         yield from _serialized(p.serializer, size)
         return
@@ -113,7 +114,7 @@ def _header(field: Field) -> Box:
 
 
 def _size_before(p: Pipeline, depth: int) -> int | None:
-    """Return the number of bytes that a codec encodes. Returns None if it varies."""
+    """Return the size of the input of a codec in bytes. Returns None if it varies."""
     size = p.serializer.encoded_size
     for codec, _ in p.compressors[: depth - 1]:
         size = None if size is None else codec.encoded_size(size)
@@ -121,7 +122,7 @@ def _size_before(p: Pipeline, depth: int) -> int | None:
 
 
 def _serialized(bound: Serializer, size: int | None) -> Iterator[Box]:
-    """Yield the boxes of a value that an array -> bytes codec has encoded, as the codec describes it."""
+    """Yield the boxes of the output of an array -> bytes codec, as described by the codec itself."""
     anatomy = bound.anatomy()
     if isinstance(anatomy, Indexed):
         inner = anatomy.inner
@@ -147,7 +148,7 @@ def _elements(bound: Serializer, size: int | None) -> Box:
 
 
 def _several(what: str, count: int, size: int | None, inner: tuple[Box, ...] = ()) -> Iterator[Box]:
-    """Yield the first of several chunks, and one box for the others."""
+    """Yield a box for the first of several chunks, and one box for all others."""
     yield Box(what, nbytes(size), "chunk", size, inner)
     if count > 1:
         each = f"{nbytes(size)} each" if size is not None else "varies, or absent"

@@ -2,8 +2,8 @@
 
 Rules
 - Text from documents and keys becomes markup only here, where it is escaped.
-- Boxes are light and their text is dark; text outside of boxes has the colour of the surrounding text, or a grey that
-  is legible on light and on dark.
+- Boxes are light and their text is dark. Text outside of boxes has the colour of the surrounding text, or a grey that
+  is legible on light and on dark backgrounds.
 - No style sheets and no ids: a page may contain many pictures.
 """
 
@@ -49,7 +49,7 @@ class Picture(NamedTuple):
 def escape(text: object, limit: int = 200) -> str:
     """Return text that is safe in elements and attributes.
 
-    Text of more than `limit` characters is cut; characters that XML cannot represent are replaced.
+    Text longer than `limit` characters is truncated; characters that XML cannot represent are replaced.
     """
     content = str(text)
     content = content if len(content) <= limit else content[: limit - 1] + "…"
@@ -62,12 +62,12 @@ def number(value: float) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """Return a count and its noun, in the plural unless it is one."""
+    """Return a count and its noun, in the plural unless the count is 1."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def element(name: str, *children: str, **attributes: object) -> str:
-    """Return an element. Children are markup, attributes are escaped; `stroke_width` is written `stroke-width`."""
+    """Return an element. Children are markup; attributes are escaped, and `stroke_width` becomes `stroke-width`."""
     written = []
     for key, value in attributes.items():
         if value is not None:
@@ -78,7 +78,7 @@ def element(name: str, *children: str, **attributes: object) -> str:
 
 
 def text(x: float, y: float, content: object, *, size: float = 11, limit: int = 80, **attributes: object) -> str:
-    """Return a line of text, cut to `limit` characters."""
+    """Return a line of text, truncated to `limit` characters."""
     return element("text", escape(content, limit), x=float(x), y=float(y), font_size=float(size), **attributes)
 
 
@@ -90,7 +90,7 @@ def box(x: float, y: float, width: float, height: float, role: str, *children: s
 
 
 def title(content: object) -> str:
-    """Return a title, which browsers show as a tooltip."""
+    """Return a title element, which browsers show as a tooltip."""
     return element("title", escape(content, 500))
 
 
@@ -100,7 +100,7 @@ def text_width(content: str, size: float = 11) -> float:
 
 
 def stack(pictures: list[Picture], gap: float = 14) -> Picture:
-    """Return pictures from top to bottom as one picture."""
+    """Return one picture in which several pictures are stacked from top to bottom."""
     y, body = 0.0, []
     for picture in pictures:
         body.append(element("g", picture.body, transform=f"translate(0 {number(y)})"))
@@ -109,7 +109,7 @@ def stack(pictures: list[Picture], gap: float = 14) -> Picture:
 
 
 def document(picture: Picture, label: str, *, color: str | None = GREY) -> str:
-    """Return a picture as an SVG document; without a colour, text outside of boxes has the colour of the page."""
+    """Return a picture as an SVG document. If `color` is None, text outside of boxes has the colour of the page."""
     margin = 8
     width, height = picture.width + 2 * margin, picture.height + 2 * margin
     return element(

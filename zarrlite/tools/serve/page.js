@@ -7,7 +7,7 @@ for (const button of document.querySelectorAll("button.copy")) {
     try {
       await navigator.clipboard.writeText(code.textContent);
       button.textContent = "Copied";
-    } catch { // without https the clipboard is closed: select the text instead
+    } catch { // the clipboard is available only over https: select the text instead
       getSelection().selectAllChildren(code);
       button.textContent = "Selected";
     }
@@ -58,10 +58,10 @@ if (form) {
   }
   form.addEventListener("input", (event) => { if (event.target.matches("input")) show(); });
   form.addEventListener("change", (event) => {
-    if (event.target.matches("select")) { // windows belong to the dimensions that were shown
+    if (event.target.matches("select")) { // drop the windows, which belong to the dimensions shown before
       for (const hidden of form.querySelectorAll("input[type=hidden]")) hidden.remove();
     }
-    form.requestSubmit(); // a new page, whose links show the new position
+    form.requestSubmit(); // load a new page, whose links contain the new position
   });
   show();
 }

@@ -4,7 +4,7 @@ Rules
 - Every text that comes from a store or a request is escaped, and every link is percent-encoded and relative, so that
   the pages work below any prefix.
 - Pages of nodes are bounded and say what they leave out; listings for programs are complete.
-- A page works without its script, which only adds sliders, the range of values, and buttons that copy.
+- A page works without its script, which only adds sliders, the range of values, and buttons that copy code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zarrlite.tools.pictures import attributes_html, node_html
 from zarrlite.tools.pictures.svg import escape
 from zarrlite.tools.serve.preview import View, is_shown
 
-MAX_NODES: Final = 500  # nodes in the tree of a page
+MAX_NODES: Final = 500  # nodes that the page of a group shows
 _STYLE: Final = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
 _SCRIPT: Final = files(__package__).joinpath("page.js").read_text(encoding="utf-8")
 _HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
@@ -38,11 +38,11 @@ _NOTES: Final = (
     "With --plain, readers without the extensions can read all arrays, and programs can find the members of groups.",
     "Readers without the extensions of this array need the option --plain.",
 )
-_MIN_SIDE: Final = 256  # pixels of the screen; smaller pictures are enlarged by a whole number
+_MIN_SIDE: Final = 256  # screen pixels; smaller pictures are enlarged by an integer factor
 
 
 def node_page(node: Array | Group, path: str, url: str, options: Mapping[str, Sequence[str]], plain_view: bool) -> str:
-    """Return the page of a node; `url` is where programs find it, `options` the fields of the query."""
+    """Return the page of a node. `url` is the URL of the node for programs, `options` are the fields of the query."""
     if isinstance(node, Array):
         parts = [_section("", node_html(node)), _preview(node, options)]
     else:
@@ -56,7 +56,7 @@ def node_page(node: Array | Group, path: str, url: str, options: Mapping[str, Se
 
 
 def listing(prefix: str, entries: list[str], problem: str) -> str:
-    """Return the page that lists keys and prefixes, as servers of files list directories."""
+    """Return the page that lists keys and prefixes, as a file server lists a directory."""
     note = f"<p>{escape(problem, 2000)}</p>" if problem else ""
     title = escape("/" + prefix, 2000)
     links = "".join(
@@ -131,7 +131,7 @@ def _facts(node: Array | Group | ZarrliteError) -> str:
 
 
 def _preview(array: Array, options: Mapping[str, Sequence[str]]) -> str:
-    """Return the section with the picture of a slice. Returns an empty text for arrays without pictures."""
+    """Return the section with the picture of a slice. Returns an empty string if the array cannot be drawn."""
     if not is_shown(array):
         return ""
     problem = ""
@@ -169,7 +169,7 @@ def _names(array: Array) -> list[str]:
 
 
 def _controls(array: Array, view: View) -> str:
-    """Return the fields of the form: which dimensions are shown, and the position in the others."""
+    """Return the fields of the form, which choose the dimensions that are shown and the position in the others."""
     names = _names(array)
     fields: list[str] = []
     if array.ndim > 2:
@@ -192,7 +192,7 @@ def _controls(array: Array, view: View) -> str:
 
 
 def _moves(array: Array, view: View) -> str:
-    """Return the links that enlarge, reduce and move the window."""
+    """Return the links that zoom in, zoom out and move the window."""
     lengths = [array.shape[axis] for axis in view.axes]
     fields = ("y", "x")[-len(view.axes) :]
     whole = [(0, n) for n in lengths]
@@ -221,7 +221,7 @@ def _moves(array: Array, view: View) -> str:
 
 
 def _scaled(window: tuple[int, int], length: int, up: int, down: int) -> tuple[int, int]:
-    """Return a window around the same middle, `up / down` times as long."""
+    """Return a window with the same centre, `up / down` times as long, within the dimension."""
     start, stop = window
     size = min(length, max(2, (stop - start) * up // down))
     first = min(max(0, (start + stop - size) // 2), length - size)
@@ -239,7 +239,7 @@ def _moved(window: tuple[int, int], length: int, sign: int) -> tuple[int, int]:
 
 
 def _snippets(node: Array | Group, url: str, plain_view: bool) -> str:
-    """Return the examples for other programs, each with a button that copies it."""
+    """Return the examples of code that reads the node, each with a button that copies it."""
     note = "" if plain_view or _is_plain(node) else f'<p class="note">{_NOTES[isinstance(node, Array)]}</p>'
     blocks = "".join(
         f'<div class="snippet"><div><h3>{name}</h3><button type="button" class="copy" hidden>Copy</button></div>'
@@ -250,14 +250,14 @@ def _snippets(node: Array | Group, url: str, plain_view: bool) -> str:
 
 
 def _is_plain(node: Array | Group) -> bool:
-    """Whether every reader can read a node without the plain view, and find everything below it."""
+    """Whether every reader can read a node, and find everything below it, without the plain view."""
     if isinstance(node, Group):
         return False
     return PlainArray(node).metadata.to_json() == node.metadata.to_json()
 
 
 def examples(node: Array | Group, url: str) -> dict[str, str]:
-    """Return the code that opens a node in other programs, by their names."""
+    """Return examples of code that opens a node, by the name of the program or library."""
     is_array = isinstance(node, Array)
     text = json.dumps(url)
     kind = "array" if is_array else "group"

@@ -1,10 +1,11 @@
-"""Servers for a `Site`: one of the standard library, and a WSGI application for others.
+"""Servers for a `Site`: one based on the standard library, and a WSGI application for other servers.
 
 Rules
-- The server of the standard library speaks HTTP/1.1 with one thread for each connection, and listens on loopback
+- The server based on the standard library speaks HTTP/1.1 with one thread for each connection, and listens on loopback
   unless `host` is another address.
-- Answers are the same, whichever server sends them. The application works below any prefix (`SCRIPT_NAME`).
-- An answer that cannot be completed ends the connection before its length is reached: clients report an error.
+- Responses are the same, whichever server sends them. The application works below any prefix (`SCRIPT_NAME`).
+- If a response cannot be completed, the connection is closed before the announced length is reached, so that clients
+  report an error.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.tools.serve.site import Blocks, Response, Site
 
-THREADS: Final = 16  # threads of waitress that answer requests; others wait
-MAX_CONNECTIONS: Final = 1000  # connections of waitress; clients beyond them wait until others leave
+THREADS: Final = 16  # threads of waitress that answer requests; further requests wait
+MAX_CONNECTIONS: Final = 1000  # connections of waitress; further clients wait until a connection is closed
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -37,9 +38,9 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
     Parameters
     ----------
     node : Array or Group
-        The root of what is served.
+        The node that is served at the root path.
     plain : bool, optional
-        Whether to serve the plain view, for readers without the extensions.
+        Whether to serve the plain view, for readers that do not support the extensions.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
             for name, value in environ.items()
             if name.startswith("HTTP_")
         }
-        # a WSGI server decodes the path, as Latin-1
+        # a WSGI server decodes the percent-encoded path, and passes its bytes as Latin-1 text
         path, prefix = (quote_from_bytes(environ.get(k, "").encode("latin-1")) for k in ("PATH_INFO", "SCRIPT_NAME"))
         query = environ.get("QUERY_STRING", "")
         host = environ.get("HTTP_HOST") or f"{environ.get('SERVER_NAME', '')}:{environ.get('SERVER_PORT', '')}"
@@ -77,12 +78,12 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
 
 
 def _origin(scheme: str, host: str) -> str:
-    """Return the URL of the host that a client names, or of localhost if the name is malformed."""
+    """Return the URL of the host in a client's Host header, or of localhost if the header is malformed."""
     return f"{scheme}://{host}" if _HOST.fullmatch(host) else f"{scheme}://localhost"
 
 
 class Server(ThreadingHTTPServer):
-    """The server of the standard library for a site."""
+    """A server for a site, based on the standard library."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -104,7 +105,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Sends the answers of a site."""
+    """Sends the responses of a site."""
 
     protocol_version = "HTTP/1.1"
     server_version = "zarrlite"
@@ -114,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def __getattr__(self, name: str) -> Any:
-        """Return the handler of an HTTP method: the site answers every method, most of them with an error."""
+        """Return the handler of an HTTP method. The site responds to every method, to most of them with an error."""
         if name.startswith("do_"):
             return self._answer
         raise AttributeError(name)
@@ -146,37 +147,37 @@ class Handler(BaseHTTPRequestHandler):
         for block in answer.body if isinstance(answer.body, Blocks) else [answer.body]:
             self.wfile.write(block)
             rest -= len(block)
-        if rest and self.command != "HEAD":  # the value was replaced: without this, the client would wait for the rest
-            self.close_connection = True
+        if rest and self.command != "HEAD":
+            self.close_connection = True  # the value was replaced: the client must not wait for the rest
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Log nothing: a viewer makes thousands of requests."""
+        """Log nothing, since a viewer makes thousands of requests."""
 
 
 def run(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: bool = False) -> Server:
-    """Start a server and return it; its `serve_forever` answers requests until `shutdown`.
+    """Return a server that listens on an address. Its `serve_forever` answers requests until `shutdown` is called.
 
     Parameters
     ----------
     node : Array or Group
-        The root of what is served.
+        The node that is served at the root path.
     host : str, optional
         The address to listen on; by default only this machine can reach it.
     port : int, optional
         The port; 0 chooses a free one.
     plain : bool, optional
-        Whether to serve the plain view, for readers without the extensions.
+        Whether to serve the plain view, for readers that do not support the extensions.
 
     Returns
     -------
     Server
-        The server; `server_address` has its host and port.
+        The server; its `server_address` contains the host and the port.
     """
     return Server((host, port), Site(node, plain_view=plain))
 
 
 class WaitressServer:
-    """A server of the package waitress that runs `application`, with the interface of `Server`."""
+    """A waitress server that runs `application`, with the interface of `Server`."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -191,7 +192,7 @@ class WaitressServer:
 
 
 def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *, plain: bool = False) -> WaitressServer:
-    """Start waitress, a server for many clients with a fixed number of threads, and return it.
+    """Return a waitress server, which serves many clients with a fixed number of threads.
 
     The parameters are those of `run`. Raises a DependencyError if waitress is not installed.
     """
@@ -199,7 +200,7 @@ def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *,
         from waitress.server import create_server  # type: ignore[import-untyped]
     except ImportError as error:
         raise DependencyError("this server needs waitress: pip install 'zarrlite[serve]'") from error
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it reports every request that waits for a thread
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # otherwise, it logs every request that waits
     app = application(node, plain=plain)
     options = {"threads": THREADS, "connection_limit": MAX_CONNECTIONS, "ident": "zarrlite"}
     return WaitressServer(create_server(app, host=host, port=port, **options))

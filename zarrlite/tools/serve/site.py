@@ -1,15 +1,16 @@
-"""The answers of a read-only server: values of a store for programs, pages for people.
+"""The responses of a read-only server: values of a store for programs, pages for people.
 
 Rules
-- A path is a key, percent-encoded. A path that ends with `/` is a node or a prefix: browsers, which accept HTML, get a
-  page, and programs a list of links to everything directly below.
-- Nothing can be written: GET, HEAD and OPTIONS are the methods.
-- One byte range is honoured (206, or 416 if it is outside of the value). Several ranges get the whole value, as
-  RFC 9110 section 14.2 allows.
-- An ETag is derived from the version that the store reports; small values without a version are hashed. An answer has
-  bytes of one version only: if the value is replaced meanwhile, it ends early, which clients notice by its length.
+- The path of a URL is a percent-encoded key. A path that ends with `/` is a node or a prefix: browsers, which accept
+  HTML, get a page; other programs get a list of links to everything directly below it.
+- Nothing can be written: only GET, HEAD and OPTIONS are allowed.
+- A request for one byte range is honoured (206, or 416 if the range is outside of the value). The response to a request
+  for several ranges is the whole value, as RFC 9110 section 14.2 allows.
+- An ETag is derived from the version that the store reports; small values without a version are hashed. A response
+  contains bytes of one version only: if the value is replaced meanwhile, the response ends early, and clients notice
+  that it is too short.
 - Keys are checked twice, here and by the store: no path leads out of the root.
-- Pages escape every name and every attribute. Their Content-Security-Policy allows one script, by its hash.
+- Pages escape every name and every attribute. Their Content-Security-Policy allows one script, identified by its hash.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from zarrlite.stores.base import Store, check_key, check_prefix
 from zarrlite.tools.serve import pages
 from zarrlite.tools.serve.preview import View, picture
 
-MAX_HASHED: Final = 2**20  # bytes; values up to this size have an ETag even if the store has no versions
-BLOCK: Final = 4 * 2**20  # bytes that are read at once; larger values are sent in blocks
+MAX_HASHED: Final = 2**20  # bytes; values up to this size have an ETag even if the store does not report versions
+BLOCK: Final = 4 * 2**20  # bytes; larger values are read and sent in blocks of this size
 METHODS: Final = "GET, HEAD, OPTIONS"
 _RANGE = re.compile(r"bytes=\s*([0-9]*)-([0-9]*)\s*\Z")
-_MAX_DIGITS: Final = 18  # digits of an offset; larger ones are beyond every value
+_MAX_DIGITS: Final = 18  # digits of an offset; a longer offset is beyond the end of every value
 _COMMON: Final = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "Content-Length, Content-Range, ETag, Accept-Ranges, Zarrlite-Range",
@@ -51,7 +52,7 @@ _PREFLIGHT: Final = {
 
 
 class Response(NamedTuple):
-    """An answer: the status, the headers, and the body, which is empty for HEAD."""
+    """A response: the status, the headers, and the body, which is empty for HEAD."""
 
     status: int
     headers: Mapping[str, str]
@@ -59,7 +60,7 @@ class Response(NamedTuple):
 
 
 class Blocks:
-    """Part of a value that is read while it is sent. Closing it closes the value."""
+    """Part of a value, which is read block by block while it is sent."""
 
     def __init__(self, source: Source, start: int, stop: int) -> None:
         self._source, self._start, self._stop = source, start, stop
@@ -72,19 +73,19 @@ class Blocks:
             yield bytes(found)
 
     def close(self) -> None:
-        """Close the value."""
+        """Close the source of the value."""
         self._source.close()
 
 
 class Site:
-    """The answers for one hierarchy.
+    """Answers the requests for one hierarchy.
 
     Parameters
     ----------
     node : Array or Group
-        The node that becomes the root.
+        The node that is served at the root path.
     plain_view : bool
-        Whether values are those of the plain view, for readers without the extensions.
+        Whether to serve the plain view, for readers that do not support the extensions.
     """
 
     def __init__(self, node: Array | Group, *, plain_view: bool = False) -> None:
@@ -97,18 +98,18 @@ class Site:
         Parameters
         ----------
         method : str
-            The method.
+            The HTTP method.
         target : str
-            The path below the root, percent-encoded, perhaps with a query.
+            The path below the root, percent-encoded, and the query if there is one.
         headers : mapping
             The headers of the request, with names in lower case.
         origin : str
-            The URL of the root without a slash at its end, for the examples on pages.
+            The URL of the root without a trailing slash, for the examples on pages.
 
         Returns
         -------
         Response
-            The answer; errors are answers too.
+            The response. An error of the library becomes a response, too.
         """
         if method == "OPTIONS":
             return Response(204, {**_COMMON, **_PREFLIGHT})
@@ -165,7 +166,7 @@ class Site:
         return Response(206, {**common, **part}, Blocks(source, start, stop))
 
     def _tag(self, source: Source, size: int) -> str | None:
-        """Return the ETag of a value. Returns None if its version is not known, and it is large."""
+        """Return the ETag of a value. Returns None if the value has no known version and is too large to be hashed."""
         version: Any = source.version()
         if version is None and size <= MAX_HASHED:
             version = bytes(source.read_one() or b"")
@@ -206,12 +207,15 @@ class Site:
 
 
 def _matches(header: str, tag: str | None) -> bool:
-    """Whether a list of ETags has this one, or is `*`."""
+    """Whether a header with a list of ETags contains this one, or is `*`."""
     return header.strip() == "*" or any(text.strip() == tag for text in header.split(","))
 
 
 def _requested(header: str, size: int) -> tuple[int, int] | None:
-    """Return the bounds that a header requests; the start may be outside. Returns None for a whole value."""
+    """Return the bounds of the bytes that a Range header requests. The start may be beyond the end of the value.
+
+    Returns None if the whole value is to be sent.
+    """
     found = _RANGE.match(header)
     if found is None or found.groups() == ("", ""):
         return None

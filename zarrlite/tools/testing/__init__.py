@@ -1,4 +1,4 @@
-"""Laws of zarrlite's interfaces, for testing third-party extensions and stores.
+"""Laws of zarrlite's interfaces: properties that tests check for every extension and store, including third-party ones.
 
 Rules
 - The laws are assertions, which `python -O` removes: every law would pass. The import therefore fails under -O.

@@ -1,4 +1,4 @@
-"""The laws of codecs, for pytest.
+"""The laws that every codec obeys, as base classes for pytest.
 
     class TestMyCodec(BytesBytesLaws):
         codec = MyCodec(level=3)
@@ -6,7 +6,7 @@
 Rules
 - A codec must be registered: it is found by the name in its JSON.
 - A partial read equals the same part of the array that `decode` returns; every failure is an error of zarrlite.
-- The laws of a lossy codec override `same`.
+- The test class of a lossy codec overrides `same`.
 - A method that may decline, such as `decode_into`, must return correct results whenever it does not decline.
 """
 
@@ -55,7 +55,7 @@ ARRAYS: tuple[NDArray, ...] = (
     np.arange(24, dtype="float64").reshape(2, 3, 4),
     np.zeros((3, 3), "uint8"),
 )
-_GUARD = 64  # bytes; guards before and after the memory that codecs decode into, which must not change
+_GUARD = 64  # bytes before and after the memory that codecs decode into; they must not change
 
 
 def same_elements(found: Any, expected: Any) -> bool:
@@ -69,7 +69,7 @@ def same_elements(found: Any, expected: Any) -> bool:
 
 
 def selections(shape: Shape) -> Iterator[Selection]:
-    """Yield selections of every form: all, one, steps, the end, points, another order of dimensions."""
+    """Yield selections of every kind: all elements, one, every other one, the end, reversed dimensions, points."""
     yield everything(shape)
     if 0 in shape or not shape:
         return
@@ -84,7 +84,7 @@ def selections(shape: Shape) -> Iterator[Selection]:
 
 
 def damaged(data: bytes) -> Iterator[bytes]:
-    """Yield damaged forms of a stored value: truncated, extended, with flipped bits, replaced."""
+    """Yield damaged forms of a stored value: replaced, truncated, extended, and with flipped bits."""
     yield from (b"", b"\0", b"\xff" * 40, bytes(40), bytes(range(256)))
     yield from (data[:-1], data[: len(data) // 2], data[1:], data + b"\0", data + data)
     for i in range(0, len(data), 1 + len(data) // 64):
@@ -93,7 +93,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 
 def check_json(kind: registry.Registry[Any], extension: Extension) -> None:
-    """Check that an extension's JSON parses to an equal extension with the same JSON."""
+    """Check that the JSON of an extension is parsed as an equal extension with the same JSON."""
     document = json.loads(json.dumps(extension.to_json()))
     parsed = kind.parse(document, "", Context())
     assert parsed == extension, f"{parsed!r} is not {extension!r}"
@@ -101,7 +101,7 @@ def check_json(kind: registry.Registry[Any], extension: Extension) -> None:
 
 
 class CodecLaws:
-    """The laws that all codecs have in common."""
+    """The laws of all codecs."""
 
     codec: Any
 
@@ -109,7 +109,7 @@ class CodecLaws:
         check_json(registry.codecs, self.codec)
 
     def same(self, found: Any, expected: Any) -> bool:
-        """Whether a decoded array is as good as the array that was encoded; override for a lossy codec."""
+        """Whether a decoded array counts as equal to the original. Override it for a lossy codec."""
         return same_elements(found, expected)
 
     def make_spec(self, array: NDArray) -> ArraySpec:
@@ -119,7 +119,9 @@ class CodecLaws:
 
 
 class BytesBytesLaws(CodecLaws):
-    """The laws of bytes -> bytes codecs, compressors and framings. Subclass it, name the subclass Test..., set `codec`.
+    """The laws of bytes -> bytes codecs: compressors and framings.
+
+    Subclass this class, name the subclass `Test...`, and set `codec`.
 
     Set `values` if the codec cannot encode every value.
     """
@@ -171,7 +173,7 @@ class BytesBytesLaws(CodecLaws):
             for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 with contextlib.suppress(ZarrliteError):
                     decoded = self.codec.decode(encoded, limit)
-                    # a slice of the stored value costs no memory, so it may be too long; decode_bytes refuses it
+                    # a slice of the stored value may be too long, since it needs no memory; decode_bytes refuses it
                     assert len(decoded) <= max(limit, len(encoded)), f"{len(decoded)} bytes, not {limit}"
 
     def test_damage_raises_only_errors_of_zarrlite(self) -> None:
@@ -181,7 +183,7 @@ class BytesBytesLaws(CodecLaws):
                     with contextlib.suppress(ZarrliteError):
                         decode_bytes(stored, [(self.codec, Limit(len(value)))])
 
-    # Framings, such as checksums and padding; the laws hold for any other codec
+    # Framings, such as checksums and padding; for other codecs, these tests check nothing
 
     def test_a_frame_is_around_the_value(self) -> None:
         for codec, value in self._framed_values():
@@ -235,7 +237,7 @@ class BytesBytesLaws(CodecLaws):
                 yield self.codec, value
 
     def _decoded(self, data: bytes, size: int) -> bytes:
-        """Return a value as `decode` returns it, within its limit."""
+        """Decode a value with `decode`, with a limit of `size` bytes."""
         try:
             return bytes(decode_bytes(data, [(self.codec, Limit(size))]))
         except ZarrliteError as error:
@@ -246,12 +248,12 @@ class BytesBytesLaws(CodecLaws):
         memory = memoryview(bytearray(b"\xaa" * (room + 2 * _GUARD)))
         done = self.codec.decode_into(values, memory[_GUARD : _GUARD + room], size)
         outside = bytes(memory[:_GUARD]) + bytes(memory[_GUARD + room :])
-        assert outside == b"\xaa" * (2 * _GUARD), "decode_into has written outside the memory it was given"
+        assert outside == b"\xaa" * (2 * _GUARD), "decode_into has written outside of the memory that was passed to it"
         return bytes(memory[_GUARD : _GUARD + room]) if done else None
 
 
 class ArrayArrayLaws(CodecLaws):
-    """The laws of array -> array codecs. Subclass it, name the subclass Test..., and set `codec`.
+    """The laws of array -> array codecs. Subclass this class, name the subclass `Test...`, and set `codec`.
 
     Set `arrays` if the codec cannot encode every array.
     """
@@ -312,7 +314,7 @@ class ArrayArrayLaws(CodecLaws):
 
 
 class ArrayBytesLaws(CodecLaws):
-    """The laws of array -> bytes codecs. Subclass it, name the subclass Test..., and set `codec`.
+    """The laws of array -> bytes codecs. Subclass this class, name the subclass `Test...`, and set `codec`.
 
     Set `arrays` if the codec cannot encode every array.
     """
@@ -434,20 +436,20 @@ class ArrayBytesLaws(CodecLaws):
 
 
 def _reversed(values: Any) -> NDArray:
-    """Return other values of the same shape: the same elements, from last to first."""
+    """Return the elements in reverse order, as different values of the same shape."""
     array = np.array(values)
     return array.reshape(-1)[::-1].reshape(array.shape)
 
 
 def _corners(shape: Shape) -> list[Shape]:
-    """Return the coordinates of the first, the last and another element."""
+    """Return the coordinates of the first, the last and a middle element."""
     if 0 in shape:
         return []
     return [tuple(0 for _ in shape), tuple(n - 1 for n in shape), tuple(n // 2 for n in shape)]
 
 
 def _sources(data: bytes) -> Iterator[Source]:
-    """Yield the same bytes in memory and in a store."""
+    """Yield a source in memory and a source in a store, both with these bytes."""
     yield InMemory(data)
     yield StoredValue(MemoryStore({"key": data}), "key")
 

@@ -1,11 +1,11 @@
-"""The laws of chunk key encodings, for pytest.
+"""The laws that every chunk key encoding obeys, as a base class for pytest.
 
     class TestMyKeys(KeyEncodingLaws):
         encoding = MyKeys(separator="-")
 
 Rules
-- Decoding is the exact inverse of encoding: a key decodes to coordinates only if these encode to the same key.
-- Every key can be stored, and no key is that of a metadata document.
+- Decoding is the exact inverse of encoding: a key decodes to coordinates only if they encode to the same key.
+- Every key can be stored, and no key is the key of a metadata document.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ INSERTED = ("0", "1", "c", "+", "-", "_", " ", "\n", "/", ".", "٣", "²", "e", 
 
 
 def coordinates(ndims: Sequence[int] = range(4)) -> Iterator[Shape]:
-    """Yield coordinates of these numbers of dimensions."""
+    """Yield chunk coordinates with these numbers of dimensions."""
     for ndim in ndims:
         yield from itertools.product(NUMBERS, repeat=ndim)
 
 
 def mutations(key: str) -> Iterator[str]:
-    """Yield keys that differ from this one in a character: removed, inserted or replaced."""
+    """Yield keys that differ from this one at a single position, where text was removed, inserted or replaced."""
     for i in range(len(key) + 1):
         yield key[:i] + key[i + 1 :]
         for text in INSERTED:
@@ -39,9 +39,9 @@ def mutations(key: str) -> Iterator[str]:
 
 
 class KeyEncodingLaws:
-    """The laws of chunk key encodings. Subclass it, name the subclass Test..., and set `encoding`.
+    """The laws of chunk key encodings. Subclass this class, name the subclass `Test...`, and set `encoding`.
 
-    An encoding that has no keys for some numbers of dimensions sets `ndims`.
+    Set `ndims` if the encoding does not support every number of dimensions.
     """
 
     encoding: ChunkKeyEncoding

@@ -1,10 +1,11 @@
-"""The laws of storage transformers, for pytest.
+"""The laws that every storage transformer obeys, as a base class for pytest.
 
     class TestMyTransformer(StorageTransformerLaws):
         transformer = MyTransformer()
 
 Rules
-- For chunk keys, the transformed store obeys the laws of stores; the underlying keys and values are up to it.
+- For chunk keys, the transformed store obeys the laws of stores. The transformer is free to choose the underlying keys
+  and values.
 - Other keys pass through unchanged in both directions, and are listed together with the chunk keys.
 - A transformer keeps no data in memory: a second one over the same store shows the same data.
 """
@@ -34,7 +35,7 @@ OTHERS = {"notes.txt": b"not a chunk", "c/readme": b"nor this", "c/0/0.bak": b"n
 
 
 class StorageTransformerLaws:
-    """The laws of storage transformers. Subclass it, name the subclass Test..., and set `transformer`.
+    """The laws of storage transformers. Subclass this class, name the subclass `Test...`, and set `transformer`.
 
     `values` are stored under chunk keys; override them if the transformer cannot store every value.
     """
@@ -47,7 +48,7 @@ class StorageTransformerLaws:
         return MemoryStore()
 
     def make_metadata(self) -> ArrayMetadata:
-        """Return the metadata of the array: 6 x 4 in chunks of 2 x 2; override if that does not fit."""
+        """Return the metadata of an array, 6 x 4 in chunks of 2 x 2. Override it if the transformer needs another."""
         return array_metadata((6, 4), "uint8", chunks=(2, 2), codecs=["bytes"], storage_transformers=[self.transformer])
 
     def keys(self) -> list[str]:
@@ -61,11 +62,11 @@ class StorageTransformerLaws:
         return self.transformer.wrap(below, self.make_metadata().in_store)
 
     def model(self) -> dict[str, bytes]:
-        """Return a value for every chunk but the last."""
+        """Return a value for every chunk except the last one, by key."""
         return {key: self.values[i % len(self.values)] for i, key in enumerate(self.keys()[:-1])}
 
     def filled(self) -> tuple[Store, Store, dict[str, bytes]]:
-        """Return a transformed store that holds the model, the store below, and the model."""
+        """Return a transformed store that holds the values of `model`, the store below it, and these values."""
         below = self.make_store()
         store = self.wrap(below)
         store.set_many(self.model().items())
@@ -253,7 +254,7 @@ def _counted(old: Any, value: bytes) -> bytes:
 
 
 def _chunks(store: Store, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return the chunks that exist, on which `get` and `list` must agree."""
+    """Return the existing chunks. Checks that `get` and `list` agree on them."""
     found = {key: bytes(value) for key in keys if (value := store.get(key)) is not None}
     assert sorted(found) == sorted(key for key in store.list() if key in keys)
     return found

@@ -1,4 +1,4 @@
-"""The laws of stores, for pytest.
+"""The laws that every store obeys, as base classes for pytest.
 
     class TestMyStore(StoreLaws):
         def make_store(self) -> Store:
@@ -9,9 +9,10 @@
             return MyReader(...)  # holds these values; it may be read-only
 
 Rules
-- Every law applies to every store, and those of `StoreLaws` to every one that can be written. They use only the public
-  interface. A class for a store that cannot be listed says `can_list = False`.
-- No key is also a prefix ("a" and "a/b" at the same time): stores need not support that.
+- The laws of `ReadingLaws` apply to every store, those of `StoreLaws` to every store that can be written. They use only
+  the public interface. The test class of a store that cannot be listed sets `can_list = False`.
+- The laws never use a key and the same text as a prefix ("a" and "a/b") at the same time, since stores need not support
+  that.
 """
 
 from __future__ import annotations
@@ -54,9 +55,12 @@ MODEL = {
 
 
 class ReadingLaws(ABC):
-    """The laws of reading. Subclass it for a read-only store, name the subclass Test..., and define `store_with`."""
+    """The laws of reading, for read-only stores.
 
-    ranges: Sequence[ByteRange] = RANGES  # the ranges that are read; a slow store may define fewer
+    Subclass this class, name the subclass `Test...`, and define `store_with`.
+    """
+
+    ranges: Sequence[ByteRange] = RANGES  # the ranges that are read; the test class of a slow store may define fewer
     can_list = True  # whether the store can be listed
 
     @abstractmethod
@@ -64,7 +68,7 @@ class ReadingLaws(ABC):
         """Return a new store that holds these values."""
 
     def filled(self) -> Store:
-        """Return a new store that holds the model."""
+        """Return a new store that holds the values of `MODEL`."""
         return self.store_with(MODEL)
 
     # Values
@@ -189,7 +193,10 @@ class ReadingLaws(ABC):
 
 
 class StoreLaws(ReadingLaws):
-    """The laws of stores. Subclass it, name the subclass Test..., and define `make_store`."""
+    """The laws of stores that can be written.
+
+    Subclass this class, name the subclass `Test...`, and define `make_store`.
+    """
 
     @abstractmethod
     def make_store(self) -> Store:
@@ -213,7 +220,7 @@ class StoreLaws(ReadingLaws):
                 try:
                     first, last = source.read([ByteRange(1, 2), ByteRange(-1)]) or (b"", b"")
                     assert (content(source.read_one()), source.size(), (bytes(first), bytes(last))) in states
-                except ReplacedError:  # readers start over with a source that is not current
+                except ReplacedError:  # readers start over if a source is no longer current
                     assert not source.is_current()
 
     def test_a_source_is_current_while_its_value_stays(self) -> None:
@@ -438,7 +445,7 @@ def _writing(store: Store, key: str) -> Iterator[Callable[[], object]]:
 
 
 def check_source(source: Source, value: bytes, ranges: Sequence[ByteRange]) -> None:
-    """Check that every method of a source returns this value; closes the source."""
+    """Check that every method of a source returns this value. Closes the source."""
     assert source.is_current()
     assert source.known_size() in (None, len(value))
     found = source.read(ranges)
@@ -460,7 +467,7 @@ def check_source(source: Source, value: bytes, ranges: Sequence[ByteRange]) -> N
 
 
 def check_missing(source: Source) -> None:
-    """Check that every method of a source reports a missing value; closes the source."""
+    """Check that every method of a source reports a missing value. Closes the source."""
     assert source.known_size() is None
     assert source.read([ByteRange(0, 2), ALL]) is None
     assert source.read([ALL], memoryview(bytearray(5))) is None
@@ -471,7 +478,7 @@ def check_missing(source: Source) -> None:
 
 
 def listing(keys: Sequence[str] | dict[str, Any], prefix: str) -> tuple[list[str], list[str]]:
-    """Return the keys and prefixes directly under a prefix, as `list_dir` must."""
+    """Return the keys and prefixes directly under a prefix, as `list_dir` must return them."""
     heads = [key[len(prefix) :].partition("/") for key in keys if key.startswith(prefix)]
     below = sorted({prefix + head for head, slash, _ in heads if not slash})
     return below, sorted({prefix + head + "/" for head, slash, _ in heads if slash})

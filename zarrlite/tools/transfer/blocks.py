@@ -1,8 +1,8 @@
 """Divide an array into blocks, so that large data is processed in bounded memory.
 
 Rules
-- A block consists of whole chunks of the array that is written. It also covers whole chunks of the array that is read,
-  as far as its size allows.
+- A block consists of whole chunks of the array that is written. If its size allows it, a block also covers whole chunks
+  of the array that is read.
 - Blocks without stored chunks are skipped: an array may be far larger than its stored data.
 """
 
@@ -21,7 +21,7 @@ _MAX_BLOCKS = 2**20  # blocks per chunk; a chunk that needs more is far larger t
 
 
 def block_shape(shape: Shape, itemsize: int, chunks: Shape, source_chunks: Shape | None = None) -> Shape:
-    """Return a multiple of `chunks`, large enough for whole `source_chunks` as far as the size of a block allows it.
+    """Return a multiple of `chunks` that covers whole `source_chunks`, as far as the size limit of a block allows.
 
     >>> block_shape((1000, 1000), 8, (10, 10), (100, 100)), block_shape((4096, 4096, 4096), 1, (8, 8, 8))
     ((1000, 1000), (8, 2048, 4096))

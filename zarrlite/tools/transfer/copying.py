@@ -1,4 +1,4 @@
-"""Copying of the stored objects of a node and all nodes below it, without decoding them."""
+"""Copy the stored objects of a node and all nodes below it without decoding them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from zarrlite.stores.base import place_of, slowest_place
 from zarrlite.tools.transfer.journal import JOURNAL, Transfer, ignore
 from zarrlite.tools.transfer.workers import connected
 
-_BATCH = 64  # objects in a step at most
-_BATCH_BYTES = 2**26  # bytes; a step has no further object once it reaches this size
+_BATCH = 64  # maximum number of objects in a step
+_BATCH_BYTES = 2**26  # bytes; no further object is added to a step that has reached this size
 
 Item = tuple[str, int]  # key relative to the node, size
 
 
 class Copy:
-    """A copy of a node to a path without a node. Running it again resumes an interrupted run."""
+    """A copy of a node to a path in a store. Running it again resumes an interrupted run."""
 
     def __init__(self, source: Array | Group, target: Store, path: str) -> None:
         self.source, self.target = source, target
@@ -44,7 +44,7 @@ class Copy:
         self._copy = CopyObjects(source.store, key_prefix(source.path), target, key_prefix(path))
 
     def _left_out(self, documents: Sequence[str]) -> tuple[str, ...]:
-        """Return the prefixes of the nodes that the target cannot have. Warns about every node that is refused."""
+        """Return the prefixes of the nodes that cannot be copied. Warns about every node whose document is refused."""
         store, prefix = self.source.store, key_prefix(self.source.path)
 
         def fault(key: str) -> tuple[MetadataError, bool] | None:
@@ -68,7 +68,10 @@ class Copy:
         return tuple(left_out)
 
     def run(self, *, overwrite: bool, dask: Any = None, advance: Callable[[int], object] = ignore) -> int:
-        """Copy, and pass the number of objects of each step to `advance`. Return how many an earlier run had copied."""
+        """Copy the objects, and call `advance` with the number of objects in each step.
+
+        Returns the number of objects that an earlier run had copied.
+        """
         with connected(dask, self.source.store, self.target) as run_steps:
             done = self.transfer.begin(overwrite=overwrite)
             advance(done)
@@ -90,7 +93,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class CopyObjects:
-    """The work of a step: copies several objects."""
+    """Copies several objects, which is the work of one step."""
 
     source: Store
     source_prefix: str

@@ -33,12 +33,12 @@ from zarrlite.stores.object import ObjectStore
 from zarrlite.stores.views import ReadOnlyStore
 
 JOURNAL = "__zarrlite.transfer.json"  # stored next to the data of an unfinished transfer
-_CLEARING = -1  # "done" in the journal while the previous contents of the target are being removed
+_CLEARING = -1  # value of "done" in the journal while the previous contents of the target are being removed
 _JOURNAL_SECONDS = 1.0  # seconds; the journal is updated at most this often while data is copied
 
 
 class Transfer:
-    """A transfer from a node to a location without a node."""
+    """A transfer of a node to a path in a store."""
 
     def __init__(self, source: Array | Group, target: Store, path: str, plan: Json) -> None:
         self.source, self.target, self.path = source, target, path
@@ -85,7 +85,7 @@ class Transfer:
             raise NodeExistsError(message, path=self.path)
 
     def _read_journal(self) -> dict[str, Any] | None:
-        """Return the journal, empty if it is damaged. Returns None if there is no journal."""
+        """Return the journal, or an empty one if it is damaged. Returns None if there is no journal."""
         data = self.target.get(self.prefix + JOURNAL)
         if data is None:
             return None
@@ -144,7 +144,7 @@ def list_objects(source: Array | Group) -> list[tuple[str, int, int | str]]:
     if isinstance(base, ObjectStore):
         return [(key[len(prefix) :], size, tag) for key, size, tag in sorted(base.list_versions(prefix))]
     keys = sorted(store.list_prefix(prefix))
-    # raises if an object must not be read, such as a symlink out of the store
+    # raises an error if an object must not be read, such as a symlink that leads out of the store
     sizes = threads.gather(store.size, keys, place_of(store))
     objects: list[tuple[str, int, int | str]] = []
     for key, size in zip(keys, sizes, strict=True):

@@ -1,4 +1,4 @@
-"""Re-encoding: an array with the same elements, and different chunks, shards, codecs, storage transformers or keys.
+"""Copy an array, and change its chunks, shards, codecs, storage transformers or keys.
 
 Rules
 - Metadata that no argument changes is kept: data type, fill value, attributes, dimension names, and the rest.
@@ -60,7 +60,7 @@ def reencode(
     Parameters
     ----------
     source : Array
-        The array to copy. It must not change meanwhile.
+        The array to copy. It must not change during the call.
     store : Store, path, URI, mapping or None
         The target, as for `open`.
     path : str or None, optional
@@ -76,11 +76,11 @@ def reencode(
     overwrite : bool, optional
         Whether to replace an existing node, or an unfinished transfer by another call.
     progress : callable, optional
-        Called as `progress(done, total)` with the number of blocks that are copied, and their total.
+        Called as `progress(done, total)` with the number of blocks copied so far and the total number of blocks.
     storage_options : mapping, optional
-        Keywords of `ObjectStore`, if the target is the URL of an object store.
+        Keyword arguments for `ObjectStore`, if the target is the URL of an object store.
     dask : str or distributed.Client, optional
-        The address of a scheduler, whose workers copy the blocks; "local" for processes on this machine.
+        The scheduler whose workers copy the blocks, as a client or an address; "local" for processes on this machine.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def reencode(
     NodeExistsError
         If a node already exists and `overwrite` is not set.
     StoreError
-        If the source changes meanwhile, or workers fail.
+        If the source changes during the call, or workers fail.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def reencode(
 
 
 class Reencoding:
-    """A re-encoding of an array to a path without a node. Running it again resumes an interrupted run."""
+    """A re-encoding of an array to a path in a store. Running it again resumes an interrupted run."""
 
     def __init__(self, source: Array, store: Store, path: str, metadata: ArrayMetadata) -> None:
         self.source = source
@@ -124,7 +124,10 @@ class Reencoding:
         self.total = len(self._blocks)
 
     def run(self, *, overwrite: bool, dask: Any = None, advance: Callable[[int], object] = ignore) -> int:
-        """Copy, and pass the number of blocks of each step to `advance`. Return how many an earlier run had copied."""
+        """Copy the blocks, and call `advance` with the number of blocks in each step.
+
+        Returns the number of blocks that an earlier run had copied.
+        """
         source, target = self.source, self.target
         with connected(dask, source.store, target.store) as run_steps:
             done = self.transfer.begin(overwrite=overwrite)
@@ -142,7 +145,7 @@ class Reencoding:
 
 @dataclass(frozen=True)
 class CopyBlock:
-    """The work of a step: copies a block."""
+    """Copies one block, which is the work of one step."""
 
     source: Array
     target: Array
@@ -183,18 +186,18 @@ def reencoded_metadata(
 
 
 def _chunking(source: Array, chunks: Any, shards: Any, codecs: Any) -> tuple[Shape, list[Any]]:
-    """Return the chunk shape of the grid, which is the shard shape with shards, and the codecs."""
+    """Return the chunk shape of the grid, which is the shard shape if there are shards, and the codecs."""
     old = source.metadata
     grid = old.chunk_grid.chunk_shape((0,) * source.ndim)
     chain: list[Any] = [codec for codec in old.codecs if not isinstance(codec, Ignored)]
     sharding = next((codec for codec in chain if isinstance(codec, ShardingIndexed)), None)
     if (_is_kept(chunks) or (sharding is not None and _is_kept(shards))) and not old.chunk_grid.uniform:
-        raise ArgumentError("the chunks of the source differ in shape; choose chunks, and shards if it has shards")
+        raise ArgumentError("the chunks of the source differ in shape; choose chunks, and shards if it has any")
     if _is_kept(chunks) and _is_kept(shards) and (_is_kept(codecs) or sharding is None):
         return grid, chain if _is_kept(codecs) else _complete_codecs(source, codecs)
     if sharding is not None and len(chain) > 1 and _is_kept(codecs):
         raise ArgumentError(
-            "the source has codecs around its shards, which cannot be kept; choose codecs of the chunks"
+            "the source has codecs around its shards, which cannot be kept; choose codecs for the chunks"
         )
     shard_shape = None if sharding is None else grid
     if not _is_kept(shards):
@@ -227,7 +230,7 @@ def _lengths(name: str, lengths: Any, ndim: int) -> Shape:
 
 
 def _complete_codecs(source: Array, codecs: Sequence[Any]) -> list[Any]:
-    """Insert the data type's default array -> bytes codec if none, or only `bytes`, is given."""
+    """Insert the default codec of the data type if no array -> bytes codec, or only `bytes`, is given."""
     if isinstance(codecs, (str, dict)):
         raise ArgumentError(f"codecs must be a list of codecs, not {codecs!r}")
     chain = [registry.codecs.coerce(codec) for codec in codecs if codec != "bytes"]

@@ -1,11 +1,11 @@
 """Run the steps of a transfer, in this process or on the workers of a dask cluster.
 
 Rules
-- On a cluster, a step is a task. The task carries its work as a pickle: the locations of the source and the target, and
-  nothing that is open. A store that a worker cannot reach is refused.
-- Steps complete in any order, but are reported in the order of the transfer, so that a journal needs only a count.
-- The number of tasks under way is bounded. After a failure or Ctrl-C, those under way are awaited, so that no worker
-  writes to the target after the transfer has returned.
+- On a cluster, a step is a task. The pickled task contains the locations of the source and the target, but no open
+  files or connections. A store that a worker cannot reach is refused.
+- Steps complete in any order, but are reported in the order of the transfer, so that a journal only needs a count.
+- The number of tasks under way is bounded. After a failure or Ctrl-C, the transfer waits for the tasks under way, so
+  that no worker writes to the target after the transfer has returned.
 - A worker that dies loses nothing: its tasks run again on another one, and each replaces the same values as before.
 """
 
@@ -28,11 +28,11 @@ from zarrlite.errors import ArgumentError, DependencyError, StoreError, Zarrlite
 from zarrlite.stores import Store
 
 _TASKS_PER_THREAD = 2  # tasks under way for each thread of a worker: the running one and the next one
-_MIN_TASKS = 4  # tasks under way at least; an adaptive cluster starts workers once tasks wait
-_CONNECT_SECONDS = 10  # seconds to reach a scheduler
-_WORKER_SECONDS = 300  # seconds without any worker; then the transfer fails
+_MIN_TASKS = 4  # minimum number of tasks under way; an adaptive cluster starts workers only if tasks wait
+_CONNECT_SECONDS = 10  # seconds; timeout for connecting to a scheduler
+_WORKER_SECONDS = 300  # seconds; after this time without any worker, the transfer fails
 
-# None as the address of the dashboard would be a fixed port, with a warning if it is taken
+# with None as its address, the dashboard would use a fixed port, and warn if that port is taken
 _QUIET: Any = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
 
 Step = TypeVar("Step")
@@ -41,10 +41,10 @@ Run = Callable[[Callable[[Any], None], Iterable[Any]], Generator[Any, None, None
 
 @contextmanager
 def connected(dask: Any, *stores: Store) -> Iterator[Run]:
-    """Return a function that runs steps: `run(work, steps)` yields each step once it and all before it are complete.
+    """Provide a function that runs steps: `run(work, steps)` yields each step once it and all before it are complete.
 
-    `dask` is the address of a scheduler, "local", a `distributed.Client`, or None for this process. `stores` are those
-    that the work uses.
+    `dask` is the address of a scheduler, "local", a `distributed.Client`, or None for this process. `stores` are the
+    stores that the work uses.
     """
     if dask is None:
         yield _run_here
@@ -78,7 +78,7 @@ def _run_tasks(client: Any, work: Callable[[Step], None], steps: Iterable[Step])
 
 
 def _complete(client: Any, future: Any) -> None:
-    """Wait for a task, and raise its error as one of this library."""
+    """Wait for a task, and raise its error as an error of this library."""
     distributed = _distributed()
     while not future.done():
         try:
@@ -86,7 +86,7 @@ def _complete(client: Any, future: Any) -> None:
                 distributed.wait(future, timeout=_WORKER_SECONDS)
         except TimeoutError:
             if not client.nthreads():
-                raise StoreError(f"the cluster had no workers for {_WORKER_SECONDS} seconds; start some") from None
+                raise StoreError(f"the cluster had no workers for {_WORKER_SECONDS} seconds; start workers") from None
     try:
         future.result()
     except ZarrliteError:
@@ -113,7 +113,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise DependencyError("workers of dask need distributed: pip install 'zarrlite[dask]'") from None
+        raise DependencyError("dask workers need the package distributed: pip install 'zarrlite[dask]'") from None
     return distributed
 
 
@@ -135,7 +135,8 @@ def _client(dask: Any) -> Iterator[Any]:
                 address = stack.enter_context(cluster)
         try:
             if dask != "local":
-                distributed.comm.get_address_host_port(address)  # a client of a wrong address ends only after seconds
+                # refuses a malformed address at once; a client would take seconds
+                distributed.comm.get_address_host_port(address)
             client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             reason = "a running scheduler such as tcp://10.0.0.1:8786, or 'local'"
@@ -152,7 +153,7 @@ def _sigint_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # its first start unblocks SIGINT
+    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

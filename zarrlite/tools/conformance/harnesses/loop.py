@@ -1,4 +1,4 @@
-"""The loop of a harness in Python, and the encoding of elements in messages. Needs numpy, but not zarrlite."""
+"""The main loop of a harness in Python, and the encoding of elements in messages. Needs numpy, but not zarrlite."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def elements(result: Any, dtype: np.dtype[Any]) -> Json:
 
 
 def numbers(shape: Sequence[int], data: bytes, data_type: str) -> Json:
-    """Return the answer to a read of elements in memory. The unused bits of numbers of few bits are cleared."""
+    """Return the answer to a read, given the elements. The unused bits of types with fewer than 8 bits are cleared."""
     if data_type in BITS:
         data = bytes(byte & (1 << BITS[data_type]) - 1 for byte in data)
     return {"shape": list(shape), "data": base64.b64encode(data).decode()}
 
 
 def to_write(message: Json, dtype: np.dtype[Any], shape: tuple[int, ...], *, text: bool) -> Any:
-    """Return the elements of a write request as an array; `text` if they are strings, not bytes."""
+    """Return the elements of a write request as an array. `text` tells whether values are strings, not bytes."""
     if "data" in message:
         data = base64.b64decode(message["data"])
         return np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape).astype(dtype)

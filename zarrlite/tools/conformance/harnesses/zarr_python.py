@@ -9,7 +9,7 @@ from typing import Any
 
 from loop import Json, elements, index, serve, stored, to_write, values, without_plugins_of
 
-with without_plugins_of("zarrlite"):  # some of its extensions are also extensions of zarr-python
+with without_plugins_of("zarrlite"):  # its plugins would add extensions to zarr-python
     import zarr
     from zarr.core.buffer import cpu, default_buffer_prototype
     from zarr.core.dtype import data_type_registry

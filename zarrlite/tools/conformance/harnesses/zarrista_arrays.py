@@ -1,4 +1,4 @@
-"""zarrista: Python bindings of the Rust library zarrs. The stores are on disk: zarrista cannot fill one in memory."""
+"""zarrista: Python bindings for the Rust library zarrs. Stores are on disk: zarrista cannot fill a store in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(message: Json) -> Json:
         if any(step != 1 for *_, step in ([*bounds, 1][:3] for bounds in message["selection"])):
             raise Unsupported("steps greater than 1")
         result = array.retrieve_array_subset(tuple(slice(*bounds[:2]) for bounds in message["selection"]))
-        if hasattr(result, "buffer"):  # little-endian elements, also of types that numpy does not have
+        if hasattr(result, "buffer"):  # little-endian elements, even of types that numpy does not support
             return numbers(result.shape, bytes(result.buffer()), str(array.metadata.get("data_type")))
         return elements(result.to_numpy(), np.dtype(object))
 

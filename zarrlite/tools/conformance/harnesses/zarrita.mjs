@@ -24,7 +24,7 @@ const bytes = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const storeOf = ({ store }) => new Store(Object.entries(store).map(([key, value]) => [`/${key}`, bytes(value)]));
 const openIn = (store, { path }) => zarr.open.v3(zarr.root(store).resolve(`/${path}`));
 const operations = {
-  async open(message) { // codecs are checked when a chunk is first decoded: decode one that is a single byte
+  async open(message) { // zarrita checks codecs when it first decodes a chunk: decode a chunk of a single byte
     const node = await openIn(Object.assign(storeOf(message), { fallback: new Uint8Array(1) }), message);
     const ignoreDamage = (error) => { if (!(error instanceof zarr.CodecPipelineError)) throw error; };
     await node.getChunk?.(node.shape.map(() => 0)).catch(ignoreDamage);
@@ -47,13 +47,13 @@ const operations = {
     return { store: Object.fromEntries([...store].map(([key, value]) => [key.slice(1), bufferOf(value).toString("base64")])) };
   },
 };
-const refusal = (error) => ({ // zarrita has an error class for unsupported requests
+const refusal = (error) => ({ // zarrita throws a special error class for unsupported requests
   [[error, error?.cause].some((e) => e instanceof zarr.UnsupportedError) ? "unsupported" : "refused"]: `${error?.cause ?? error}`,
 });
 for await (const line of createInterface({ input: process.stdin })) {
   const { type, id, op, ...message } = JSON.parse(line);
   if (type === "stop") break;
   const result = type === "run" && { id, ...(await operations[op](message).catch(refusal)) };
-  await setImmediate(); // a rejected promise that was never awaited ends the process now, not in the next case
+  await setImmediate(); // if a rejected promise was never awaited, the process ends now and not during the next case
   console.log(JSON.stringify(result || { protocol: 1, name: "zarrita", version, capabilities }));
 }

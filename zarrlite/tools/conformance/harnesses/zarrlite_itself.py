@@ -1,4 +1,4 @@
-"""zarrlite itself, the only shipped harness with all operations."""
+"""zarrlite itself. This is the only shipped harness that claims all operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def array(message: Json, mode: Any = "r") -> zarrlite.Array:
 
 def open_node(message: Json) -> Json:
     document = zarrlite.open(values(message), mode="r", path=message["path"]).metadata.to_json()
-    return {"document": None if any(non_finite(document)) else document}  # an answer is JSON and cannot have a NaN
+    return {"document": None if any(non_finite(document)) else document}  # an answer is JSON and cannot contain NaN
 
 
 def read(message: Json) -> Json:

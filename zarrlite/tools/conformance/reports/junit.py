@@ -1,7 +1,7 @@
 """JUnit XML: a suite for each implementation, a test for each case.
 
 Rules
-- `unsupported` is a skipped test; crash, timeout and garbage are errors; every other result but `pass` is a failure.
+- `unsupported` is a skipped test; crash, timeout and garbage are errors; every other result except `pass` is a failure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Markdown: a table of all results, the matrix, and every case that failed.
 
 Rules
-- A cell of the matrix shows the numbers of passed and of supported cases, then of unsupported ones in brackets.
+- A cell of the matrix shows the numbers of passed and supported cases, and the number of unsupported cases in brackets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def cell(count: Counter[str]) -> str:
 
 
 def _failures(implementation: Implementation) -> list[str]:
-    """Return a table of the failed cases; an empty list if all cases passed."""
+    """Return a table of the failed cases. Returns an empty list if no case failed."""
     failed = [(case_id, case) for case_id, case in implementation.results.items() if case.result not in FINE]
     if not failed:
         return []
@@ -64,7 +64,7 @@ def _table(headers: list[str], rows: list[list[object]]) -> list[str]:
 
 
 def _name(text: str) -> str:
-    """Return a name from a harness as plain text, whatever it means to Markdown or HTML."""
+    """Escape a name from a harness, so that Markdown and HTML show it as plain text."""
     return re.sub(r"([\\`*_\[\]])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
