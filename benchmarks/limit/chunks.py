@@ -159,9 +159,9 @@ class MemoryChunks(Chunks):
             data = np.frombuffer(self.place[f"c/{i}/{j}"], "u1")
             frame = data[:-4]
             if google_crc32c.value(frame) != int.from_bytes(data[-4:], "little"):
-                raise ValueError("wrong checksum of a chunk")
+                raise ValueError("a chunk has a wrong checksum")
             if stream(frame).readinto(decoded) != self.nbytes:
-                raise ValueError("wrong length of a chunk")
+                raise ValueError("a chunk has the wrong length")
             out[i * h : i * h + h, j * w : j * w + w] = shaped
 
     def _read_raw(self, jobs: Jobs, out: Array) -> None:

@@ -62,7 +62,7 @@ class Shards:
         end = os.fstat(fd).st_size - size
         index = os.pread(fd, size, end)
         if google_crc32c.value(index[:-4]) != int.from_bytes(index[-4:], "little"):
-            raise ValueError("wrong checksum of an index")
+            raise ValueError("an index has a wrong checksum")
         return fd, end, index
 
     def _find(self, i: int, j: int) -> tuple[int, int, int]:
@@ -152,13 +152,13 @@ class Shards:
         stored = data[ends[:, None] + np.arange(4)].view("<u4")[:, 0]
         bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
         if [google_crc32c.value(data[a:b]) for a, b in bounds] != stored.tolist():
-            raise ValueError("wrong checksum of an inner chunk")
+            raise ValueError("an inner chunk has a wrong checksum")
         decoded = scratch("decoded", len(bounds) * self.nbytes)
         if self.nbytes > SMALL:
             stream = decompressor().stream_reader
             for (a, b), target in zip(bounds, decoded.reshape(-1, self.nbytes), strict=True):
                 if stream(data[a:b]).readinto(target) != self.nbytes:
-                    raise ValueError("wrong length of an inner chunk")
+                    raise ValueError("an inner chunk has the wrong length")
         else:
             self._decompress_many(data, np.stack([starts, lengths - 4], 1), decoded)
         return decoded.view(DTYPE).reshape(shape)

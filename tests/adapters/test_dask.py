@@ -92,7 +92,9 @@ def test_blocks_that_share_a_shard_are_rechunked(blocks: Any, tmp_path: Path) ->
 
 def test_blocks_that_share_a_shard_are_refused_on_request(tmp_path: Path) -> None:
     target = zarrlite.create_array(tmp_path / "t.zarr", shape=DATA.shape, dtype="i8", chunks=(5, 10), shards=(20, 30))
-    with pytest.raises(ArgumentError, match=r"blocks of shape \(7, 13\) must consist of whole chunks \(20, 30\)"):
+    with pytest.raises(
+        ArgumentError, match=r"blocks of shape \(7, 13\) must consist of whole chunks of shape \(20, 30\)"
+    ):
         zarrlite.store_dask(da.from_array(DATA, (7, 13)), target, align="error")
     with pytest.raises(ArgumentError, match=r"the shape of the dask array must be \(60, 100\)"):
         zarrlite.store_dask(da.zeros((3, 3)), target)

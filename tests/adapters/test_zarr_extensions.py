@@ -161,9 +161,9 @@ def test_invalid_configurations_are_refused() -> None:
         PadCodec.from_dict({"name": "pad", "configuration": {"location": "start", "nbytes": -1}})
     with pytest.raises(MetadataError, match="suffix"):
         SuffixKeyEncoding.from_dict({"name": "suffix", "configuration": {"suffix": "/../x"}})
-    with pytest.raises(ArgumentError, match=r"^PadCodec takes a Pad, not Offset\("):
+    with pytest.raises(ArgumentError, match=r"^PadCodec must wrap Pad, not Offset\("):
         PadCodec(Offset(3))
-    with pytest.raises(ArgumentError, match="must not keep old padding, which zarr-python cannot do"):
+    with pytest.raises(ArgumentError, match="must not keep old padding, because zarr-python cannot do that"):
         PadCodec(Pad("start", 3, keep_padding=True))
 
 

@@ -65,8 +65,8 @@ def test_damage_is_shown_and_makes_the_exit_code_1(shard: Path, run: Any) -> Non
     shard.write_bytes(data)
     ran = run("explain", "a.zarr", "c/0/0")
     assert (ran.code, ran.err) == (1, "")
-    (line,) = [line for line in ran.out.split("\n") if "the checksum is" in line]
-    assert "crc32c            the checksum is 03f89f52, but the data has 105a0725" in line
+    (line,) = [line for line in ran.out.split("\n") if "the stored checksum is" in line]
+    assert "crc32c            the stored checksum is 03f89f52, but that of the data is 105a0725" in line
     shard.write_bytes(b"")
     ran = run("explain", "a.zarr", "c/0/0")
     assert (ran.code, ran.err) == (1, "")

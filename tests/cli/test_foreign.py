@@ -64,7 +64,7 @@ REFUSED = {
     ("tiff", "a.zarr"): (3, "no TIFF files in LocalStore('{here}/a.zarr')"),
     ("tiff", "a.zarr/zarr.json"): (
         2,
-        "a target must be named for a single TIFF file: the new folder to copy it into",
+        "pass a target for a single TIFF file: the new folder to copy it into",
     ),
     ("tiff", "a.zarr/zarr.json", "x"): (1, "chunk zarr.json: is not a TIFF file: it starts with b'{{\\n  '"),
     ("tiff", "t", "x"): (2, "do not pass a target for a folder of TIFF files: it is read in place"),

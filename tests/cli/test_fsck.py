@@ -42,7 +42,7 @@ def test_a_problem_is_shown_with_key_kind_message_and_remedy(array: Path, proces
     assert (ran.code, ran.err) == (1, "")
     assert ran.out.split("\n") == [
         "b/c/0/1, bytes 4 to 8: checksum",
-        "  chunk (0, 1): checksum: the checksum is a02b9dec, but the data has 7d6e3754",
+        "  chunk (0, 1): checksum: the stored checksum is a02b9dec, but that of the data is 7d6e3754",
         "  restore the chunk from a backup, or erase it with all its parts to read the fill value in its place",
         "1 problem in 6 objects",
         "",

@@ -160,7 +160,7 @@ def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, r
         monkeypatch.undo()
     monkeypatch.chdir(hierarchy)
     assert run("info", "b.zarr").code == 3
-    other = "zarrlite copy: the target is an unfinished transfer by another command; finish that, or pass --overwrite\n"
+    other = "zarrlite copy: the target is an unfinished transfer by another command; rerun that, or pass --overwrite\n"
     assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
     resumed = run("copy", "a.zarr", "b.zarr", "--json").json
     assert resumed["objects"] == 12

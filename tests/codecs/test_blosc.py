@@ -72,11 +72,15 @@ BLOSC_DAMAGE = [
     (lambda: bytes(15), TruncatedError, "codec blosc: has 15 bytes, but a blosc header alone has 16"),
     (lambda: damaged_header()[:-1], TruncatedError, "codec blosc: has {short} bytes, but its header says {size}"),
     (lambda: damaged_header() + b"\0", TruncatedError, "codec blosc: has {long} bytes, but its header says {size}"),
-    (lambda: damaged_header(nbytes=801), TruncatedError, "codec blosc: claims 801 bytes, but at most 800 are allowed"),
+    (
+        lambda: damaged_header(nbytes=801),
+        TruncatedError,
+        "codec blosc: claims to decompress to 801 bytes, but at most 800 are allowed",
+    ),
     (
         lambda: damaged_header(nbytes=2**32 - 1),
         TruncatedError,
-        f"codec blosc: claims {2**32 - 1} bytes, but at most 800 are allowed",
+        f"codec blosc: claims to decompress to {2**32 - 1} bytes, but at most 800 are allowed",
     ),
     (
         lambda: damaged_header(nbytes=799),

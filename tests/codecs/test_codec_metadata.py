@@ -298,7 +298,7 @@ MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
         {"codecs": ["bytes"], "data_type": "string", "fill_value": ""},
         "/codecs/0",
         "conflict",
-        "bytes cannot store string, whose elements vary in length; use vlen-utf8",
+        "the bytes codec cannot store string, whose elements vary in length; use vlen-utf8",
     ),
     (
         {"codecs": ["vlen-utf8"]},

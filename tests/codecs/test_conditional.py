@@ -47,7 +47,7 @@ def test_damaged_masks_are_refused() -> None:
     assert refusal(bound, b"\x00") == (TruncatedError, "codec conditional: has 1 bytes, but the header alone has 2")
     assert refusal(bound, b"\x02\x0012") == (
         DataError,
-        "codec conditional: must have a header in which only the lowest 1 bits may be set, not 0x2",
+        "codec conditional: the header is 0x2, but all bits above the lowest 1 must be 0",
     )
     assert refusal(bound, b"\x00\x80ab")[0] is DataError
     assert decode(bound, b"\x00\x0012").tobytes() == b"12"

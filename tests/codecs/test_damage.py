@@ -79,7 +79,10 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\3" + CHECKED[2:],
         ChecksumError,
-        f"codec crc32c: the checksum is {checksum(bytes([1, 2])):08x}, but the data has {checksum(bytes([1, 3])):08x}",
+        (
+            f"codec crc32c: the stored checksum is {checksum(bytes([1, 2])):08x}, "
+            f"but that of the data is {checksum(bytes([1, 3])):08x}"
+        ),
     ),
     (
         "crc32c, big endian",
@@ -87,7 +90,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "u1"),
         b"\1\2" + CHECKED[:1:-1],
         ChecksumError,
-        f"codec crc32c: the checksum is {SWAPPED:08x}, but the data has {checksum(bytes([1, 2])):08x}",
+        f"codec crc32c: the stored checksum is {SWAPPED:08x}, but that of the data is {checksum(bytes([1, 2])):08x}",
     ),
     (
         "crc32c, more than fits",
@@ -207,7 +210,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((71,), "u1"),
         FRAME,
         TruncatedError,
-        "codec zstd: claims 72 bytes, but at most 71 are allowed",
+        "codec zstd: claims to decompress to 72 bytes, but at most 71 are allowed",
     ),
     (
         "vlen, shorter than the count",
@@ -335,7 +338,9 @@ def test_errors_of_an_array_name_the_chunk() -> None:
     with pytest.raises(ChecksumError) as caught:
         array[...]
     computed, stored = checksum(b"\1\2"), int.from_bytes(b"\3\4\5\6", "little")
-    expected = f"chunk a/b/c/0/1, codec crc32c: the checksum is {stored:08x}, but the data has {computed:08x}"
+    expected = (
+        f"chunk a/b/c/0/1, codec crc32c: the stored checksum is {stored:08x}, but that of the data is {computed:08x}"
+    )
     assert str(caught.value) == expected
     assert (caught.value.key, caught.value.codec) == ("a/b/c/0/1", "crc32c")
     with pytest.raises(ChecksumError, match=r"^chunk a/b/c/0/1, codec crc32c: "):

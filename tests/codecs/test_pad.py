@@ -125,7 +125,7 @@ def failing(data: Any) -> bytes:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda data: b"123", "chunk c/0: the function of pad must return 4 bytes of padding, not 3"),
+        (lambda data: b"123", "chunk c/0: the padding function of pad must return 4 bytes, not 3"),
         (failing, "chunk c/0 cannot be encoded: no header today"),
     ],
 )

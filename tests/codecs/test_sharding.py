@@ -201,7 +201,7 @@ def test_a_wrong_index_checksum_is_reported() -> None:
     data[-1] ^= 255
     kind, message = refusal(bound, bytes(data))
     assert kind is ChecksumError
-    assert message.startswith("codec crc32c: in the shard index: the checksum is ")
+    assert message.startswith("codec crc32c: in the shard index: the stored checksum is ")
 
 
 def test_damage_inside_a_shard_names_the_inner_chunk() -> None:
@@ -210,7 +210,7 @@ def test_damage_inside_a_shard_names_the_inner_chunk() -> None:
     data[12] ^= 255  # a byte of the third inner chunk
     kind, message = refusal(bound, bytes(data))
     assert kind is ChecksumError
-    assert message.startswith("codec crc32c: inner chunk (1, 0): the checksum is ")
+    assert message.startswith("codec crc32c: inner chunk (1, 0): the stored checksum is ")
     with pytest.raises(ChecksumError, match=r"^codec crc32c: inner chunk \(1, 0\): "):
         bound.update(bytes(data), everything((2, 1)), np.full((2, 1), 7, "u1"))
 

@@ -166,9 +166,11 @@ BAD_BLOCKS = [
     ("00070002", "is a block of mode 7 (unknown); only mode 0 (default) is supported"),
     ("0000000300000003000000020000000100", "is a block of 3 dimensions, but the chunk has 2"),
     ("000000010000000300", "is a block of 1 dimensions, but the chunk has 2"),
-    ("000000020000000400000002" + "00" * 8, "is a block of shape (4, 2), which does not fit the chunk of shape (3, 2)"),
-    ("000000020000000300000000", "is a block of shape (3, 0), which does not fit the chunk of shape (3, 2)"),
-    ("00000002ffffffff00000002", "is a block of shape (4294967295, 2), which does not fit the chunk of shape (3, 2)"),
+    ("000000020000000400000002" + "00" * 8,
+     "is a block of shape (4, 2), which is empty or exceeds the chunk shape (3, 2)"),
+    ("000000020000000300000000", "is a block of shape (3, 0), which is empty or exceeds the chunk shape (3, 2)"),
+    ("00000002ffffffff00000002",
+     "is a block of shape (4294967295, 2), which is empty or exceeds the chunk shape (3, 2)"),
 ]  # fmt: skip
 
 
@@ -384,7 +386,7 @@ REFUSED = [
     ({"dimensions": [1] * 65, "blockSize": [1] * 65}, "/dimensions", "limit", "must have 1 to 64 items, not 65"),
     ({"dimensions": [5, True]}, "/dimensions/1", "type", "must be an integer, not true"),
     ({"dimensions": [5, -1]}, "/dimensions/1", "value", f"must be an integer from 0 to {2**63 - 1}, not -1"),
-    ({"blockSize": [3]}, "/blockSize", "conflict", "must have 2 items, as dimensions has, not 1"),
+    ({"blockSize": [3]}, "/blockSize", "conflict", "must have 2 items, like dimensions, not 1"),
     ({"blockSize": [3, 0]}, "/blockSize/1", "value", "must be an integer from 1 to 4294967295, not 0"),
     ({"blockSize": [3, 2**32]}, "/blockSize/1", "value", f"must be an integer from 1 to 4294967295, not {2**32}"),
     ({"dataType": "object"}, "/dataType", "value", f'must be {NAMES}, not "object"'),

@@ -88,8 +88,8 @@ def test_a_tag_is_written_only_if_its_default_is_wrong(arguments: Any, keywords:
 
 TYPES = "uint8, uint16, uint32, int8, int16, int32, float32, float64"
 TYPE = f"the data type of a TIFF image must be one of {TYPES}, not"
-GREY = "chunks of TIFF images must have shape (..., height, width) with 1 for each '...', not"
-COLOUR = "chunks of TIFF images must have shape (..., height, width, samples) with 1 for each '...', not"
+GREY = "chunks of TIFF images must have shape (..., height, width) with 1 for all other lengths, not"
+COLOUR = "chunks of TIFF images must have shape (..., height, width, samples) with 1 for all other lengths, not"
 SAMPLES = "the last length of chunks of RGB images must be 3, or 4 with alpha, not"
 SIZE = "height and width of a TIFF image must be from 1 to 4294967295, not"
 END = "a TIFF file must have at most 4294967295 bytes, not"

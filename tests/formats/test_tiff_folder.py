@@ -201,7 +201,7 @@ def test_a_malformed_file_is_refused_with_its_name(value: bytes, message: str) -
 
 
 TYPES = "uint8, uint16, uint32, int8, int16, int32, float32, float64"
-COLOUR = "PhotometricInterpretation and SamplesPerPixel must be 1 (grey) with 1, or 2 (RGB) with 3 or 4, not"
+COLOUR = "PhotometricInterpretation must be 1 (grey) with 1 sample per pixel, or 2 (RGB) with 3 or 4, not"
 SAMPLE = f"SampleFormat and BitsPerSample must be those of {TYPES}, not"
 COMPRESSION = "Compression must be 1 (none) or 50000 (zstd), not"
 
@@ -255,12 +255,12 @@ def image(changes: dict[int, Any] | None = None, order: str = "<", shape: tuple[
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (image(shape=(3, 2)), "must have shape (2, 3), as 0.0.tif has, not (3, 2)"),
-        (image(order=">"), "must have byte order little, as 0.0.tif has, not big"),
-        (image({339: (2,)}), "must have data type uint8, as 0.0.tif has, not int8"),
-        (image({259: (50000,)}), "must have compression None, as 0.0.tif has, not zstd"),
-        (image({700: (2,)}), "must have 98 bytes before its pixels, as 0.0.tif has, not 110"),
-        (image() + b"!", "must have 0 bytes after its pixels, as 0.0.tif has, not 1"),
+        (image(shape=(3, 2)), "must have shape (2, 3), like 0.0.tif, not (3, 2)"),
+        (image(order=">"), "must have byte order little, like 0.0.tif, not big"),
+        (image({339: (2,)}), "must have data type uint8, like 0.0.tif, not int8"),
+        (image({259: (50000,)}), "must have compression None, like 0.0.tif, not zstd"),
+        (image({700: (2,)}), "must have 98 bytes before its pixels, like 0.0.tif, not 110"),
+        (image() + b"!", "must have 0 bytes after its pixels, like 0.0.tif, not 1"),
         (b"", "the TIFF header at byte 0 does not fit in a file of 0 bytes"),
     ],
 )
@@ -319,5 +319,5 @@ class ShrinkingStore(MemoryStore):
 
 
 def test_a_file_that_becomes_shorter_while_its_header_is_read_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: has become shorter than 1000 bytes while it was read$"):
+    with pytest.raises(DataError, match=r"^chunk 0\.0\.tif: became shorter than 1000 bytes while it was read$"):
         tiff.open_folder(ShrinkingStore({"0.0.tif": b"II*\0"}))

@@ -434,7 +434,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"shape": [2, -3]}, "/shape/1", "value", "must be an integer from 0"),
     ({"shape": [2.0, 3]}, "/shape/0", "type", "must be an integer"),
     ({"shape": [1] * 65, "chunks": [1] * 65}, "/shape", "limit", "must have at most 64 items"),
-    ({"chunks": [2]}, "/chunks", "conflict", "must have 2 items, as shape has"),
+    ({"chunks": [2]}, "/chunks", "conflict", "must have 2 items, like shape"),
     ({"chunks": [2, 0]}, "/chunks/1", "value", "must be a positive integer"),
     ({"chunks": True}, "/chunks", "type", "must be an array"),
     ({"dtype": ...}, "/dtype", "missing", "is required"),
@@ -463,7 +463,7 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"compressor": "zlib"}, "/compressor", "type", "must be an object"),
     ({"compressor": {"level": 1}}, "/compressor/id", "missing", "is required"),
     ({"compressor": {"id": 1}}, "/compressor/id", "type", "must be a string"),
-    ({"compressor": {"id": "jpeg"}}, "/compressor/id", "unknown-extension", '"jpeg" is not a codec of Zarr v2'),
+    ({"compressor": {"id": "jpeg"}}, "/compressor/id", "unknown-extension", '"jpeg" is not a known codec of Zarr v2'),
     ({"compressor": {"id": "zlib", "level": 10}}, "/compressor/level", "value", "must be an integer from"),
     ({"compressor": {"id": "zstd", "level": "1"}}, "/compressor/level", "type", "must be an integer"),
     ({"compressor": {"id": "blosc", "cname": "x"}}, "/compressor/cname", "value", "must be"),
@@ -589,7 +589,7 @@ def test_changes_are_refused():
     store = memory("groups")
     before = dict(values("groups"))
     root = zarrlite.open(store, mode="r+")
-    with pytest.raises(zarrlite.ReadOnlyError, match="hierarchies of Zarr v2 are read only"):
+    with pytest.raises(zarrlite.ReadOnlyError, match="hierarchies of Zarr v2 are read-only"):
         root["a/b/x"][0] = 1
     with pytest.raises(zarrlite.ReadOnlyError):
         root.attrs["a"] = 1
@@ -598,7 +598,7 @@ def test_changes_are_refused():
     with pytest.raises(zarrlite.ReadOnlyError):
         root["a/b/x"].resize(9)
     for create in (zarrlite.create_group, lambda s, path: zarrlite.create_array(s, name=path, data=[1])):
-        with pytest.raises(zarrlite.ReadOnlyError, match="is Zarr v2, which is read only"):
+        with pytest.raises(zarrlite.ReadOnlyError, match="is a Zarr v2 node, which is read-only"):
             create(store, path="a/new")
     with pytest.raises(zarrlite.ReadOnlyError, match="cannot be created"):
         zarrlite.open(store, mode="a", path="a/b/x/y")

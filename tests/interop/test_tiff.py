@@ -200,7 +200,7 @@ def test_compressed_files_of_libtiff_are_chunks_if_they_end_alike(
         (tmp_path / "two.tif").rename(folder / f"{parity}.{len(by_parity[parity])}.tif")
         by_parity[parity].append(data)
     with pytest.raises(
-        DataError, match=r"^chunk 1\.0\.tif: must have \d+ bytes after its pixels, as 0\.0\.tif has, not \d+$"
+        DataError, match=r"^chunk 1\.0\.tif: must have \d+ bytes after its pixels, like 0\.0\.tif, not \d+$"
     ):
         tiff.open_folder(folder)
     for file in folder.glob("1.*"):

@@ -21,7 +21,7 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
     "a flipped bit under a checksum": (
         "gzip and crc32c",
         lambda s: flip(s, "c/0/0", -1),
-        [("c/0/0", "checksum", "chunk (0, 0): checksum: the checksum is ")],
+        [("c/0/0", "checksum", "chunk (0, 0): checksum: the stored checksum is ")],
     ),
     "a flipped bit in a frame": (
         "zstd",
@@ -48,7 +48,7 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
         lambda s: flip(s, "c/0/0", -68 + 7, 0x40),
         [
             ("c/0/0", "index", "chunk (0, 0): index of 4 chunks: entries: entry (0, 0): index entry 0 ends at "),
-            ("c/0/0", "checksum", "chunk (0, 0): index of 4 chunks: checksum: the checksum is "),
+            ("c/0/0", "checksum", "chunk (0, 0): index of 4 chunks: checksum: the stored checksum is "),
         ],
     ),
     "an inner chunk": (
@@ -56,7 +56,7 @@ DAMAGE: dict[str, tuple[str, Any, list[tuple[str, str, str]]]] = {
         lambda s: flip(s, "c/0/0", 2 * 2 * 16 + 4),
         [
             ("c/0/0", "data", "chunk (0, 0): inner chunk (0, 0): inner chunk (0, 0): gzip frame: cannot be decoded: "),
-            ("c/0/0", "checksum", "chunk (0, 0): inner chunk (0, 0): checksum: the checksum is "),
+            ("c/0/0", "checksum", "chunk (0, 0): inner chunk (0, 0): checksum: the stored checksum is "),
         ],
     ),
     "a part that is missing": (

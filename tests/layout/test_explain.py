@@ -197,7 +197,7 @@ def damaged_shard() -> Any:
 @pytest.mark.parametrize(
     ("at", "new", "wanted"),
     [
-        (0, b"\x09", "2-6 checksum (crc32c) !checksum: the checksum is"),
+        (0, b"\x09", "2-6 checksum (crc32c) !checksum: the stored checksum is"),
         (INDEX, b"\x40", "entry (0) (sharding_indexed) !index: index entry 0 ends at 70, but the chunks end at 18"),
         (INDEX, ABSENT, "entry (0) (sharding_indexed) !index: index entry 0 is half empty"),
         (

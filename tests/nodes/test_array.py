@@ -393,12 +393,12 @@ def test_attributes_have_the_same_form_as_when_read_back() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1j, "cannot be written as JSON: Object of type complex is not JSON serializable"),
-        ({1, 2}, "cannot be written as JSON: Object of type set is not JSON serializable"),
-        (np.int64(3), "cannot be written as JSON: Object of type int64 is not JSON serializable"),
+        (1j, "a value cannot be written as JSON: Object of type complex is not JSON serializable"),
+        ({1, 2}, "a value cannot be written as JSON: Object of type set is not JSON serializable"),
+        (np.int64(3), "a value cannot be written as JSON: Object of type int64 is not JSON serializable"),
         (float("nan"), ' must not be NaN, which is not JSON; write it as text: "NaN"'),
         (float("-inf"), ' must not be -Infinity, which is not JSON; write it as text: "-Infinity"'),
-        (b"bytes", "cannot be written as JSON: Object of type bytes is not JSON serializable"),
+        (b"bytes", "a value cannot be written as JSON: Object of type bytes is not JSON serializable"),
     ],
     ids=str,
 )
@@ -544,8 +544,8 @@ def test_resizing_removes_chunks_that_another_object_wrote() -> None:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((3,), "the number of lengths in a new shape must be 2, not 1"),
-        (3, "the number of lengths in a new shape must be 2, not 1"),
+        ((3,), "a new shape must have 2 lengths, not 1"),
+        (3, "a new shape must have 2 lengths, not 1"),
         ((-1, 3), "shape must have at most 64 lengths from 0 to 2**63 - 1, not (-1, 3)"),
         ((2**63, 3), "shape must have at most 64 lengths from 0 to 2**63 - 1, not (9223372036854775808, 3)"),
         ("large", "shape must be a number or a sequence of numbers, not 'large'"),

@@ -582,7 +582,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"dtype": "string", "serializer": LITTLE},
             MetadataError,
-            "new array#/codecs/0: bytes cannot store string, whose elements vary in length; use vlen-utf8",
+            "new array#/codecs/0: the bytes codec cannot store string, whose elements vary in length; use vlen-utf8",
         ),
         (
             {"dtype": "nope"},
@@ -627,7 +627,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"attributes": {"x": {1}}},
             ArgumentError,
-            "cannot be written as JSON: Object of type set is not JSON serializable",
+            "a value cannot be written as JSON: Object of type set is not JSON serializable",
         ),
         (
             {"storage_transformers": ["nope"]},

@@ -42,7 +42,7 @@ def test_missing_values_are_refused_with_a_remedy(name: str, dtype: Any) -> None
     with pytest.raises(ArgumentError) as error:
         array[...] = values
     assert str(error.value).startswith(f"values that are stored as text must not be missing, but {place}")
-    assert str(error.value).endswith("; replace missing values first, for example by ''")
+    assert str(error.value).endswith("; replace missing values first, for example with ''")
     assert array[...].tolist() in (["x", "y", "z"], [b"x", b"y", b"z"])
 
 
@@ -63,7 +63,7 @@ def test_appended_values_must_not_be_missing() -> None:
 def test_missing_values_of_bytes_are_refused_with_a_remedy() -> None:
     array = zarrlite.create_array({}, shape=2, dtype="bytes")
     with pytest.raises(
-        ArgumentError, match="must be bytes, not NoneType; replace missing values first, for example by b''"
+        ArgumentError, match="must be bytes, not NoneType; replace missing values first, for example with b''"
     ):
         array[...] = np.array([b"a", None], object)
 

@@ -96,7 +96,7 @@ def test_writing_a_new_nan_is_refused_and_names_the_text_to_write(write: Callabl
     before = dict(store)
     with pytest.raises(ArgumentError) as caught:
         write(zarrlite.open_group(store, mode="r+"))
-    message = 'cannot be written as JSON: /a/1 must not be NaN, which is not JSON; write it as text: "NaN"'
+    message = 'a value cannot be written as JSON: /a/1 must not be NaN, which is not JSON; write it as text: "NaN"'
     assert str(caught.value) == message
     assert store == before
 

@@ -198,7 +198,7 @@ def test_damaged_bytes_are_drawn_in_red() -> None:
     node.store.set("c/0/0", b"x" + bytes(node.store.get("c/0/0"))[1:])
     root = parse(explained_svg(explain(node, "c/0/0")))
     assert [r.attrib["fill"] for r in root.iter(f"{SVG}rect")] == ["#e6f1fb", "#ffc9c5", "#ffc9c5"]
-    assert "the checksum is" in words(root)
+    assert "the stored checksum is" in words(root)
 
 
 def test_a_picture_of_thousands_of_chunks_is_small() -> None:

@@ -4,8 +4,8 @@ Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
   library's own. A read that succeeds must return the original values wherever checksums cover the whole chunk.
 - If reading fails, fsck reports a problem. If fsck reports a problem, reading everything never returns wrong values.
-  Correct values are possible, because readers do not touch headers and entries of chunks outside the array. Reading a
-  part can return wrong values only without a checksum, if the damage that fsck reports is elsewhere.
+  The values may still be correct, because readers use neither headers nor the index entries of chunks outside the
+  array. Reading a part can return wrong values only without a checksum, if the damage that fsck reports is elsewhere.
 - A chunk whose objects are all missing reads as the fill value. A chunk that lacks some of its objects is an error.
 - Documents are damaged too: reading the array then returns other values or fails, but never with an exception that is
   not the library's own.

@@ -285,8 +285,8 @@ def table(rounds: int, reads: int, kills: int) -> str:
         "rounds with lost updates, 4 processes, attributes": lambda name: (
             "has no attributes" if name == "tensorstore" else count_lost(name, set_attributes, rounds)
         ),
-        "reads beside a writer, one chunk": lambda name: count_mixed(name, reads, is_sharded=False),
-        "reads beside a writer, one shard": lambda name: count_mixed(name, reads, is_sharded=True),
+        "reads during writes, one chunk": lambda name: count_mixed(name, reads, is_sharded=False),
+        "reads during writes, one shard": lambda name: count_mixed(name, reads, is_sharded=True),
         "writers killed, one chunk": lambda name: count_leftovers(name, kills, is_sharded=False),
         "writers killed, one shard": lambda name: count_leftovers(name, kills, is_sharded=True),
     }

@@ -151,7 +151,7 @@ def test_a_directory_of_an_http_server_is_refused_by_default(nginx: Nginx) -> No
         (
             "https://a/b",
             {"region": "x"},
-            "region must not be passed for 'https://a/b'; pass headers for an HTTP server",
+            "region must not be passed for 'https://a/b', an HTTP server; pass headers instead",
         ),
         (
             "s3://bucket/a",

@@ -226,6 +226,6 @@ def test_a_process_that_was_forked_after_a_request_gets_an_error_at_once(make_s3
     with os.fdopen(received, "rb") as pipe:
         found = pipe.read().decode()
     os.waitpid(child, 0)
-    assert found.startswith("a process must not use object stores if it was forked after they were used; start it with")
+    assert found.startswith("object stores must not be used in a process that was forked after they were used")
     assert "'spawn' or 'forkserver'" in found
     assert _read(store) == b"0123"  # the parent process is not affected

@@ -501,7 +501,7 @@ WRONG_INDICES = [
     ("", np.ones((4, 5), bool), "a mask must have the shape (4, 6) of the dimensions it indexes, not (4, 5)"),
     ("", "x", "there is no field 'x' (fields: none)"),
     ("", ["x", "y"], "there is no field 'x' (fields: none)"),
-    ("oindex", None, "only array[...] takes new axes (None)"),
+    ("oindex", None, "new axes (None) are allowed only in array[...]"),
     ("oindex", ([[0]], 0), "oindex takes index arrays of one dimension, not 2"),
     ("oindex", np.ones((4, 6), bool), "a mask must have one dimension here; use array[...] or vindex for others"),
     ("oindex", (0, 9), "index 9 is out of bounds for dimension 1 of length 6"),
@@ -509,13 +509,13 @@ WRONG_INDICES = [
     ("oindex", [True], "a mask must have the shape (4,) of the dimensions it indexes, not (1,)"),
     ("vindex", slice(None), "vindex needs at least one index array; use array[...] for slices alone"),
     ("vindex", ..., "vindex needs at least one index array; use array[...] for slices alone"),
-    ("vindex", ([0], None), "only array[...] takes new axes (None)"),
+    ("vindex", ([0], None), "new axes (None) are allowed only in array[...]"),
     ("vindex", ([0], [6]), "index 6 is out of bounds for dimension 1 of length 6"),
     ("blocks", ([0], 0), "blocks takes only integers and slices"),
     ("blocks", slice(None, None, 2), "blocks takes only slices of step 1"),
     ("blocks", slice(None, None, -1), "blocks takes only slices of step 1"),
     ("blocks", 4, "index 4 is out of bounds for dimension 0 of length 4"),
-    ("blocks", None, "only array[...] takes new axes (None)"),
+    ("blocks", None, "new axes (None) are allowed only in array[...]"),
 ]
 
 

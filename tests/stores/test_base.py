@@ -50,7 +50,7 @@ def test_a_store_with_only_get_cannot_be_written_or_listed() -> None:
         lambda: store.change([("k", lambda source: InPlace([(0, b"")]))]),
         lambda: store.erase_values(["k"]),
     ):
-        with pytest.raises(ReadOnlyError, match=r"^OneValue\(\) cannot be written$"):
+        with pytest.raises(ReadOnlyError, match=r"^OneValue\(\) is read-only$"):
             write()
     for listing in (
         store.list,

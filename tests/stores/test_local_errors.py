@@ -21,8 +21,8 @@ Tree = Callable[[Path], list[str]]
 @pytest.mark.parametrize(
     ("key", "number", "reason"),
     [
-        ("a/b", errno.ENOTDIR, "one of its parents is a value"),
-        ("a/b/c", errno.ENOTDIR, "one of its parents is a value"),
+        ("a/b", errno.ENOTDIR, "one of its parents is a stored value"),
+        ("a/b/c", errno.ENOTDIR, "one of its parents is a stored value"),
         ("d", errno.EISDIR, "it is a prefix of other keys"),
         ("x" * 256, errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),
         (f"{'x' * 256}/k", errno.ENAMETOOLONG, "its path, or a name in it, is too long for the file system"),

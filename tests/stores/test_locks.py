@@ -104,7 +104,7 @@ def test_holding_a_lock_for_too_long_is_an_error_for_other_threads(tmp_path: Pat
     with store.lock("a"):
         in_threads(wait)
     number = threading.get_ident()
-    reason = f"thread {number} of this process has not released its lock in time; end it, or raise lock_timeout"
+    reason = f"thread {number} of this process has not released its lock in time; end it, or increase lock_timeout"
     assert [(str(error), error.key, error.errno) for error in errors] == [
         (f"'a' cannot be locked: {reason}", "a", errno.ETIMEDOUT)
     ]

@@ -129,5 +129,5 @@ print(sorted(heavy & set(sys.modules)))
 def test_options_of_a_store_that_has_none_are_refused(argument: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         open_store(argument, storage_options={"anonymous": True})
-    reason = "only URLs of object stores and HTTP servers, and URLs for fsspec, have options"
+    reason = "only URLs of object stores, HTTP servers and fsspec filesystems have options"
     assert str(caught.value) == f"storage_options must be None for {argument!r}: {reason}"

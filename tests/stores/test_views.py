@@ -126,7 +126,7 @@ WRITES = {
 @pytest.mark.parametrize("operation", WRITES)
 def test_a_read_only_store_refuses_to_be_written(operation: str) -> None:
     store = ReadOnlyStore(MemoryStore({"k": b"kept"}))
-    with pytest.raises(ReadOnlyError, match=r"^ReadOnlyStore\(MemoryStore\(1 key\)\) cannot be written$"):
+    with pytest.raises(ReadOnlyError, match=r"^ReadOnlyStore\(MemoryStore\(1 key\)\) is read-only$"):
         getattr(store, operation)(*WRITES[operation])
     assert store.get("k") == b"kept"
 

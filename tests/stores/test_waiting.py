@@ -25,7 +25,7 @@ def test_after_the_time_limit_the_error_names_the_process_that_holds_the_lock(tm
     path = tmp_path / key
     fd = os.open(path if path.exists() else path.parent, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)  # the kernel treats it like a lock of another process
-    reason = f"process {os.getpid()} has not released its lock in time; end it, or raise lock_timeout"
+    reason = f"process {os.getpid()} has not released its lock in time; end it, or increase lock_timeout"
     try:
         for operation, action in ((lambda: store.set(key, b""), "written"), (store.lock(key).__enter__, "locked")):
             with pytest.raises(StoreError) as caught:

@@ -157,8 +157,8 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
     stored = _stored_lengths(target)
     if not all(map(_is_aligned, source.chunks, stored)):
         if align == "error":
-            message = f"blocks of shape {source.chunksize} must consist of whole chunks {stored}; use align='rechunk'"
-            raise ArgumentError(message)
+            message = f"blocks of shape {source.chunksize} must consist of whole chunks of shape {stored}"
+            raise ArgumentError(f"{message}; use align='rechunk'")
         aligned = tuple(map(_aligned_lengths, source.chunks, stored))
         source = source.rechunk(aligned)  # type: ignore[no-untyped-call]
     if get_scheduler(collections=[source]) not in _IN_THIS_PROCESS:  # type: ignore[no-untyped-call]

@@ -232,7 +232,7 @@ class PlainStore(Store):
         return [prefix + DOCUMENT], [f"{prefix}{name}/" for name in sorted(node.names())]
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise ReadOnlyError(f"{self!r} cannot be written")
+        raise ReadOnlyError(f"{self!r} is read-only")
 
     set = erase = erase_prefix = change = _refuse
 

@@ -28,7 +28,8 @@ def check_reachable(store: Store) -> None:
     while not isinstance(zip_file, ZipStore) and isinstance(getattr(zip_file, "store", None), Store):
         zip_file = zip_file.store  # type: ignore[attr-defined]
     if isinstance(zip_file, ZipStore) and not store.read_only:
-        raise ArgumentError(f"{store!r} must be written by one process; write to a directory instead and copy it")
+        remedy = "write to a directory, then copy that into the zip file"
+        raise ArgumentError(f"{store!r} must be written by one process; {remedy}")
     remedy = "use a directory or an object store; a custom store class must define location()"
     try:
         found: Store = pickle.loads(pickle.dumps(store))

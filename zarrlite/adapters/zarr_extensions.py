@@ -50,9 +50,9 @@ class PaddingCodec(BytesBytesCodec):
 
     def __post_init__(self) -> None:
         if not isinstance(self.padding, self.kind):
-            raise ArgumentError(f"{type(self).__name__} takes a {self.kind.__name__}, not {self.padding!r}")
+            raise ArgumentError(f"{type(self).__name__} must wrap {self.kind.__name__}, not {self.padding!r}")
         if self.padding.keeps_old:
-            raise ArgumentError(f"{self.padding!r} must not keep old padding, which zarr-python cannot do")
+            raise ArgumentError(f"{self.padding!r} must not keep old padding, because zarr-python cannot do that")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:

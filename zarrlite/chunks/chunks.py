@@ -241,7 +241,7 @@ class Chunks:
         except StopIteration as done:
             result: T = done.value
             return result
-        raise RuntimeError("a reading with one request made a second one")
+        raise RuntimeError("a read that needs one round of requests began a second one")
 
     def _check_limit(self, pipeline: Pipeline, keys: Sequence[str]) -> None:
         """Refuse to decode chunks that are too large. Missing chunks are accepted: they read as the fill value."""

@@ -90,7 +90,7 @@ class Blosc(BytesBytesCodec):
         if encoded_size != len(data):
             raise TruncatedError(f"has {len(data)} bytes, but its header says {encoded_size}")
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
+            raise TruncatedError(f"claims to decompress to {size} bytes, but at most {limit} are allowed")
         if size == 0:
             return b""
         decoded: Buffer = blosc.decompress(data)

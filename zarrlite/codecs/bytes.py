@@ -46,8 +46,8 @@ class Bytes(ArrayBytesCodec):
     def bind(self, spec: ArraySpec) -> Serializer:
         data_type = spec.data_type
         if data_type.itemsize is None:
-            message = f"bytes cannot store {data_type.name}, whose elements vary in length; use {data_type.serializer}"
-            raise MetadataError(message, kind="conflict")
+            message = f"the bytes codec cannot store {data_type.name}, whose elements vary in length"
+            raise MetadataError(f"{message}; use {data_type.serializer}", kind="conflict")
         if self.endian is None and data_type.has_byte_order and not data_type.endian_optional:
             # codecs/bytes, Configuration parameters: "Required for data types for which endianness is applicable"
             message = f'is required for {data_type.name}: "little" or "big"'

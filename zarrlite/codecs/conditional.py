@@ -99,9 +99,7 @@ class Conditional(BytesBytesCodec):
         mask = int.from_bytes(data[:size], "little")
         # codecs/conditional, Encoding Process: "Any reserved bits" "must be set to `0`"
         if mask >> len(self.codecs):
-            raise DataError(
-                f"must have a header in which only the lowest {len(self.codecs)} bits may be set, not {mask:#x}"
-            )
+            raise DataError(f"the header is {mask:#x}, but all bits above the lowest {len(self.codecs)} must be 0")
         steps = []
         for i, codec in enumerate(self.codecs):
             if mask >> i & 1:

@@ -39,4 +39,4 @@ class Crc32c(Framing):
     def verify(self, data: Buffer) -> None:
         if checksum(data) != _RESIDUE:
             stored, computed = int.from_bytes(data[-4:], "little"), checksum(memoryview(data)[:-4])
-            raise ChecksumError(f"the checksum is {stored:08x}, but the data has {computed:08x}")
+            raise ChecksumError(f"the stored checksum is {stored:08x}, but that of the data is {computed:08x}")

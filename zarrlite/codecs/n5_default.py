@@ -155,7 +155,7 @@ class BlockSerializer(Serializer):
             raise TruncatedError(f"has {len(data)} bytes, but the header of a block alone has {size}", codec=name)
         shape = struct.unpack(f">{ndim}I", bytes(data[4:size]))
         if any(not 1 <= n <= length for n, length in zip(shape, self.spec.shape, strict=True)):
-            message = f"is a block of shape {shape}, which does not fit the chunk of shape {self.spec.shape}"
+            message = f"is a block of shape {shape}, which is empty or exceeds the chunk shape {self.spec.shape}"
             raise DataError(message, codec=name)
         return shape, memoryview(data)[size:]
 

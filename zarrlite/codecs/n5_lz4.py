@@ -70,9 +70,9 @@ class N5Lz4(BytesBytesCodec):
             position += _HEADER.size
             room -= size
             if room < 0:
-                raise TruncatedError(f"claims more than the {limit} bytes that are allowed")
+                raise TruncatedError(f"claims to decompress to more than the {limit} bytes that are allowed")
             if magic != _MAGIC or method & 0xF0 not in (_RAW, _LZ4) or encoded_size > len(view) - position:
-                raise DataError("a block must begin with LZ4Block, a method and its size")
+                raise DataError("a block must begin with 'LZ4Block', a known method and the size of its data")
             if not size:
                 empty += 1
                 if empty > MAX_EMPTY or encoded_size:
@@ -86,7 +86,7 @@ class N5Lz4(BytesBytesCodec):
                 raise DataError(f"a block has {len(block)} bytes, but its header says {size}")
             found = xxhash32(bytes(block), _SEED) & 0xFFFFFFF
             if found != checksum:
-                raise ChecksumError(f"the checksum is {checksum:08x}, but the data has {found:08x}")
+                raise ChecksumError(f"the stored checksum is {checksum:08x}, but that of the data is {found:08x}")
             pieces.append(block)
         if not empty:
             raise TruncatedError("must end with an empty block")

@@ -63,7 +63,7 @@ class Padding(Framing):
             return bytes(size) if self.literal is None else self.literal
         padding = self.function(join(value))
         if len(padding) != size:
-            message = f"the function of {self.name} must return {size} bytes of padding, not {len(padding)}"
+            message = f"the padding function of {self.name} must return {size} bytes, not {len(padding)}"
             raise ArgumentError(message)
         return padding
 

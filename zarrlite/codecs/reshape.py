@@ -46,7 +46,7 @@ class Reshape(ArrayArrayCodec):
             _check_item(config, i, item)
         # codecs/reshape, shape: "the special value `-1`, which must occur at most once"
         if items.count(-1) > 1:
-            raise config.error("must have at most one -1", "shape")
+            raise config.error("must contain -1 at most once", "shape")
         dims = [dim for item in items if isinstance(item, list) for dim in item]
         if any(a >= b for a, b in itertools.pairwise(dims)):
             raise config.error(f"must name input dimensions in increasing order, not {dims}", "shape")
@@ -75,8 +75,8 @@ class Reshape(ArrayArrayCodec):
                 before, after = spec.shape[: item[0]], spec.shape[item[-1] + 1 :]
                 if math.prod(lengths[:i]) != math.prod(before) or math.prod(lengths[i + 1 :]) != math.prod(after):
                     message = (
-                        "must have as many elements before and after it as there are before and after the input "
-                        f"dimensions {list(item)}"
+                        "the items before and after it must have as many elements as the input dimensions before and "
+                        f"after {list(item)}"
                     )
                     raise MetadataError(message, pointer=f"{_POINTER}/{i}", kind="conflict")
         return spec.reshaped(tuple(lengths))

@@ -53,7 +53,7 @@ class ScaleOffset(ArrayArrayCodec):
         for key in ("offset", "scale"):
             number = self._parameter(key, spec)
             if not np.isfinite(np.float64(number)) or (key == "scale" and number == 0):
-                message = f"must be a finite number{', other than 0' if key == 'scale' else ''}, not {number}"
+                message = f"must be a finite number{' other than 0' if key == 'scale' else ''}, not {number}"
                 raise MetadataError(message, pointer=f"/configuration/{key}")
         try:
             fill = self._encode(spec.fill, spec)
@@ -156,5 +156,5 @@ def _computed_in_float64(array: NDArray, numbers: Floats, steps: Sequence[Step],
         try:
             array = convert(result, FLOAT64, numbers, "nearest-even", None)
         except ValueError as error:
-            raise ValueError(f"{formula} is beyond the range: {error}") from None
+            raise ValueError(f"{formula} is out of range: {error}") from None
     return array

@@ -69,7 +69,7 @@ class Zstd(BytesBytesCodec):
     def decode(self, data: Buffer, limit: int) -> bytes:
         size = frame_content_size(data)
         if size > limit:
-            raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
+            raise TruncatedError(f"claims to decompress to {size} bytes, but at most {limit} are allowed")
         if size > 0:
             decoded = _decompressor().decompress(data, size)
             if decoded is not None:  # a single frame

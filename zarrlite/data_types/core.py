@@ -138,7 +138,7 @@ class Float(_NumpyNamed):
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise refuse(f"must be within double precision, not {show(value)}; write infinity as a string")
+            raise refuse(f"must be within the range of a double, not {show(value)}; write infinity as a string")
         with np.errstate(over="ignore"):  # numbers beyond the range of the type round to infinity
             return self.dtype.type(number)
 

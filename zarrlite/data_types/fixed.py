@@ -87,7 +87,7 @@ class FixedLengthUtf32(FixedLength):
     def cast_scalar(self, value: Any) -> Any:
         text = cast_text(value, self.name)
         if len(text) > self._capacity:
-            raise ValueError(f"{self.name} needs at most {self._capacity} code points; {text!r} has {len(text)}")
+            raise ValueError(f"{self.name} holds at most {self._capacity} code points, but {text!r} has {len(text)}")
         return self._scalar(text)
 
     def _scalar(self, text: str) -> Any:
@@ -120,7 +120,7 @@ class NullTerminatedBytes(FixedLength):
     def cast_scalar(self, value: Any) -> Any:
         data = cast_bytes(value, self.name)
         if len(data) > self.length_bytes:
-            raise ValueError(f"{self.name} needs at most {self.length_bytes} bytes, not {len(data)}")
+            raise ValueError(f"{self.name} holds at most {self.length_bytes} bytes, not {len(data)}")
         return self._scalar(data)
 
     def _scalar(self, data: bytes) -> Any:

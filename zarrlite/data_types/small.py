@@ -156,7 +156,7 @@ class SmallFloat(_Small, Float):
 
     @property
     def _expected(self) -> str:
-        words = ["a number" if self.signed else "a number that is not negative"]
+        words = ["a number" if self.signed else "a non-negative number"]
         words += ['"NaN"'] if self.name in _NANS else []
         words += ['"Infinity"', '"-Infinity"'] if self.name in _INFINITIES else []
         return f'{", ".join(words)} or "0x" with {2 * self.dtype.itemsize} hex digits'
@@ -167,7 +167,7 @@ class SmallFloat(_Small, Float):
         if not is_integer(value) and not isinstance(value, float):
             raise wrong_type(self._expected, value)
         if abs(value) > sys.float_info.max:
-            raise refuse(f"must be within double precision, not {show(value)}")
+            raise refuse(f"must be within the range of a double, not {show(value)}")
         if not self.signed and value < 0:
             raise refuse(f"must be {self._expected}, not {show(value)}")
         if self._overflows(Fraction(abs(value))) and self.name not in _INFINITIES:

@@ -94,7 +94,7 @@ class TimeType(DataType):
         # unit overflows, and returns another dtype for the generic unit.
         if scalar.dtype != self.dtype or scalar.astype(exact.dtype) != exact:
             unit = f"{self.scale_factor} {self.unit}"
-            raise ValueError(f"{self.name} needs a multiple of {unit} within 64 bits, not {value!r}")
+            raise ValueError(f"{self.name} counts units of {unit} in 64 bits, and cannot represent {value!r}")
         return scalar
 
     @classmethod

@@ -144,10 +144,10 @@ class Config:
         return value
 
     def number(self, key: str, default: Json = _REQUIRED) -> float:
-        """Return a number: an integer or a float, within double precision."""
+        """Return a number: an integer or a float, within the range of a double."""
         value: float = self._typed(key, default, is_number, "a number")
         if is_integer(value) and abs(value) >= 2**1023:
-            raise self.error(f"must be within double precision, not {show(value)}", key, "value")
+            raise self.error(f"must be within the range of a double, not {show(value)}", key, "value")
         return value
 
     def boolean(self, key: str, default: Json = _REQUIRED) -> bool:
@@ -264,7 +264,7 @@ def _plain_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _plain_number(text: str) -> float:
-    """Return a number. Raises ValueError for NaN and for numbers beyond double precision."""
+    """Return a number. Raises ValueError for NaN and for numbers outside the range of a double."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError
@@ -397,7 +397,7 @@ def _parse_float(text: str) -> float:
     """Return a number with a fraction or an exponent; it must not round to infinity."""
     value = float(text)
     if math.isinf(value):
-        raise _fault(f"the number {text[:40]} exceeds double precision")
+        raise _fault(f"the number {text[:40]} exceeds the range of a double")
     return value
 
 
@@ -457,4 +457,4 @@ def dump_json(document: Mapping[str, Json], indent: int | None = 2, *, allow_nan
             for names, text in non_finite(document):
                 reason = f'{pointer_of(names)} must not be {text}, which is not JSON; write it as text: "{text}"'
                 break
-        raise ArgumentError(f"cannot be written as JSON: {reason}") from None
+        raise ArgumentError(f"a value cannot be written as JSON: {reason}") from None

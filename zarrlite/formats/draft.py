@@ -106,7 +106,7 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
     grid.string("type", ("regular",))
     chunk_shape = grid.integers("chunk_shape", 1)
     if len(chunk_shape) != ndim:
-        raise grid.error(f"must have {ndim} items, as shape has, not {len(chunk_shape)}", "chunk_shape", "conflict")
+        raise grid.error(f"must have {ndim} items, like shape, not {len(chunk_shape)}", "chunk_shape", "conflict")
     separator = grid.string("separator", ("/", "."))
     grid.finish()
     return chunk_shape, separator
@@ -126,7 +126,7 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
     if value == "|O":
         return _object_type(top, names), None
     if filters:
-        message = f"must be empty, not {show(names)}: zarrlite does not support filters that zarr-python 2 added"
+        message = f"must be empty, not {show(names)}: zarrlite does not support the filters of zarr-python 2"
         raise UnknownExtensionError(
             message, pointer="/attributes/filters", kind="unknown-extension", document=top.context.document
         )
@@ -230,7 +230,7 @@ def _check_extensions(top: Config) -> None:
     for item in top.objects("extensions") if "extensions" in top else ():
         if item.raw("must_understand", True) is not False:
             raise UnknownExtensionError(
-                f"{show(item.raw('extension', None))} is not an extension of the draft that zarrlite knows",
+                f"{show(item.raw('extension', None))} is not a known extension of the draft",
                 pointer=item.pointer,
                 kind="unknown-extension",
                 document=top.context.document,

@@ -58,7 +58,7 @@ class ForeignStore(Store):
 
     def refuse_new(self, path: str) -> ReadOnlyError:
         """Return the error for an attempt to create a node."""
-        message = f"{path!r} cannot be created in {self.store!r}: hierarchies of {self.format} are read only"
+        message = f"{path!r} cannot be created in {self.store!r}: hierarchies of {self.format} are read-only"
         return ReadOnlyError(message, path=path)
 
     def _document(self, key: str) -> Buffer | None:

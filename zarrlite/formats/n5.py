@@ -91,7 +91,7 @@ def array_document(
     with faults.collecting():
         block_shape = config.integers("blockSize", 1, MAX_LENGTH)
         if shape and len(block_shape) != len(shape):
-            message = f"must have {len(shape)} items, as dimensions has, not {len(block_shape)}"
+            message = f"must have {len(shape)} items, like dimensions, not {len(block_shape)}"
             raise config.error(message, "blockSize", "conflict")
     with faults.collecting():
         data_type = config.string("dataType", DATA_TYPES)

@@ -169,7 +169,7 @@ def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a chunk. A length of 0 becomes 1 if the dimension is empty: there are no chunks then."""
     chunks = top.integers("chunks")
     if len(chunks) != len(shape):
-        raise top.error(f"must have {len(shape)} items, as shape has, not {len(chunks)}", "chunks", "conflict")
+        raise top.error(f"must have {len(shape)} items, like shape, not {len(chunks)}", "chunks", "conflict")
     for i, (length, chunk) in enumerate(zip(shape, chunks, strict=True)):
         if chunk == 0 and length:
             fault = MetadataError("must be a positive integer, not 0", pointer=f"/{i}")

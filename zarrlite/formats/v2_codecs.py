@@ -101,7 +101,7 @@ class Chain:
             self._dtype = encoded
         elif isinstance(codec, ArrayBytesCodec):
             if byte_order(self._dtype) == "big":
-                message = f"{name} must not have big-endian elements: only the codec bytes of Zarr v3 has a byte order"
+                message = f"{name} must not have big-endian elements: in Zarr v3, only the bytes codec has a byte order"
                 raise config.error(message, "id", "conflict")
             self._serializer = name
         self._append(document, config.pointer)
@@ -139,7 +139,7 @@ class Chain:
         if decoded != self._dtype:
             message = (
                 f"must be {_show(self._dtype)}, the type of the elements that {name} receives, not {_show(decoded)}: "
-                "Zarr v3 cannot read bytes as another type"
+                "Zarr v3 cannot reinterpret bytes as another type"
             )
             raise config.error(message, decoded_name, "conflict")
         encoded = decoded
@@ -165,7 +165,7 @@ def _convert(name: str, members: dict[str, Json], config: Config, data_type: Dat
     if convert is not None:
         return convert(members, data_type)
     if registry.codecs.find(f"numcodecs.{name}") is None:
-        raise _unknown(config, f"{show(name)} is not a codec of Zarr v2 that zarrlite knows")
+        raise _unknown(config, f"{show(name)} is not a known codec of Zarr v2")
     return {"name": f"numcodecs.{name}", "configuration": members}
 
 

@@ -500,7 +500,7 @@ def _extra(top: Config, faults: Faults) -> dict[str, Json]:
             extra[name] = value
             continue
         with faults.collecting():
-            message = 'is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false'
+            message = 'is not a known member; unknown members must be objects with "must_understand": false'
             raise top.error(message, name, "unknown-member")
     return extra
 

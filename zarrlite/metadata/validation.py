@@ -35,7 +35,7 @@ def validate(
     --------
     >>> from zarrlite import validate
     >>> [str(fault) for fault in validate(b'{"zarr_format": 3, "node_type": "group", "x": 1}')]
-    ['zarr.json#/x: is not a member of Zarr v3; it can be ignored only as an object with "must_understand": false']
+    ['zarr.json#/x: is not a known member; unknown members must be objects with "must_understand": false']
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")  # lone surrogates are refused below

@@ -930,7 +930,7 @@ class Array(Node, AsyncAccess):
         """
         new = normalize_shape(new_shape)
         if len(new) != self.ndim:
-            raise ArgumentError(f"the number of lengths in a new shape must be {self.ndim}, not {len(new)}")
+            raise ArgumentError(f"a new shape must have {self.ndim} lengths, not {len(new)}")
         old = self._reshape(lambda stored: new)
         if _is_smaller(new, old):
             self._complete_resize()

@@ -384,7 +384,8 @@ def missing_ancestors(store: Store, path: str) -> list[str]:
         if metadata is None:
             if is_version_2(store, ancestor):
                 raise ReadOnlyError(
-                    f"{path!r} cannot be created in {store!r}: {ancestor!r} is Zarr v2, which is read only", path=path
+                    f"{path!r} cannot be created in {store!r}: {ancestor!r} is a Zarr v2 node, which is read-only",
+                    path=path,
                 )
             missing.append(ancestor)
         elif metadata.node_type != "group":
@@ -572,7 +573,7 @@ class Node:
         if self.read_only:
             if isinstance(self.store, ForeignStore):
                 raise ReadOnlyError(
-                    f"{self.name!r} cannot be changed: hierarchies of {self.store.format} are read only"
+                    f"{self.name!r} cannot be changed: hierarchies of {self.store.format} are read-only"
                 )
             raise ReadOnlyError(f"{self!r} was opened for reading only")
 

@@ -33,7 +33,7 @@ def _is_count(value: Any) -> bool:
 SETTINGS = {
     "array.order": Setting("C", lambda value: value in ("C", "F"), "'C' or 'F', the memory order of results"),
     "array.write_empty_chunks": Setting(False, lambda value: isinstance(value, bool), "True or False"),
-    "async.concurrency": Setting(None, _is_count, "a positive number of requests to a store, or None for its limit"),
+    "async.concurrency": Setting(None, _is_count, "a positive number of requests, or None for the limit of each store"),
     "default_zarr_format": Setting(3, lambda value: value == 3, "3: zarrlite writes only Zarr version 3"),
     "threading.max_workers": Setting(None, _is_count, "a positive number of threads, or None for all cores"),
 }

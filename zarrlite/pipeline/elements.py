@@ -130,7 +130,8 @@ class ElementLayout:
         if selection.plain and selection.shape == self.shape:
             return Extent([ByteRange(at + self.offset, at + self.end)], self.shape, self.strides)
         if self.size > MAX_LENGTH:
-            raise TruncatedError(f"a stored value cannot have {self.size} bytes", codec=self.codec)
+            message = f"a stored value must have at most {MAX_LENGTH} bytes, not {self.size}"
+            raise TruncatedError(message, codec=self.codec)
         if selection.plain:
             first = sum(map(mul, selection.starts, self.strides), at + self.offset)
             if selection.steps is None:

@@ -13,7 +13,7 @@ from zarrlite.selections.selection import Shape
 
 NDArray = np.ndarray[Any, Any]
 MAX_NDIM = 64  # dimensions; numpy's limit
-_REMEDY = "replace missing values first, for example by"
+_REMEDY = "replace missing values first, for example with"
 
 
 def normalize_shape(shape: Any) -> Shape:

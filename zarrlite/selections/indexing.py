@@ -364,5 +364,5 @@ def _per_dimension(index: Index, shape: Shape) -> list[Any]:
 def _no_newaxis(index: Index) -> Index:
     """Return the index, after checking that it has no new axes."""
     if index is None or (isinstance(index, tuple) and any(item is None for item in index)):
-        raise SelectionError("only array[...] takes new axes (None)")
+        raise SelectionError("new axes (None) are allowed only in array[...]")
     return index

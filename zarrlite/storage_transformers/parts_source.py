@@ -268,7 +268,7 @@ class ChunkInParts(Source):
             pieces = cut(sizes, start + len(begin), stop)
             found = _read_pieces([(self, piece) for piece in pieces])
             if not _fits(pieces, found):
-                raise TruncatedError("has changed while it was read; read it again")
+                raise TruncatedError("changed while it was read; read it again")
             found = [begin, *found]
         # proposal concat-parts, Description: "reads the content of each part in the specified order"
         joined = b"".join(value for value in found if value is not None)

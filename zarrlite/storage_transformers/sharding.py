@@ -88,7 +88,7 @@ class Sharding(StorageTransformer):
     def check(self, array: ArrayInStore) -> None:
         # draft sharding, Configuration: "The length of the array must match the length of the"
         if len(self.chunks_per_shard) != len(array.shape):
-            message = f"must have {len(array.shape)} items, as shape has, not {len(self.chunks_per_shard)}"
+            message = f"must have {len(array.shape)} items, like shape, not {len(self.chunks_per_shard)}"
             raise MetadataError(message, pointer="/configuration/chunks_per_shard", kind="conflict")
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:

@@ -308,7 +308,7 @@ def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]])
         reading.send(answers[: len(requests)])
     except StopIteration as done:
         return [*answers[len(requests) :], *done.value]
-    raise RuntimeError("a reading with one round began a second one")
+    raise RuntimeError("a read that needs one round of requests began a second one")
 
 
 def _apply(change: Change, old: Buffer | None) -> Buffer | None:

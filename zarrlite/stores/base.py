@@ -197,11 +197,11 @@ class Store(ABC):
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         """Store a whole value; with `new`, only if the key does not exist. Returns whether the value was stored."""
-        raise ReadOnlyError(f"{self!r} cannot be written")
+        raise ReadOnlyError(f"{self!r} is read-only")
 
     def erase(self, key: str) -> None:
         """Remove a key, if it exists."""
-        raise ReadOnlyError(f"{self!r} cannot be written")
+        raise ReadOnlyError(f"{self!r} is read-only")
 
     def erase_prefix(self, prefix: str) -> None:
         """Remove every key under a prefix."""
@@ -303,8 +303,9 @@ def slowest_place(*stores: Store) -> threads.Place | None:
     return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
 
 
-# Operations that revert to their defaults when a class overrides one of the four. `size` does not: its default reads
-# whole values, which is slow, and a class whose values differ in size from those of its base overrides it anyway.
+# If a subclass overrides one of the four basic operations, these operations revert to their defaults, which are built
+# on it. `size` does not revert: its default is slow, because it reads whole values, and a subclass that changes the
+# sizes of values has to override it in any case.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),

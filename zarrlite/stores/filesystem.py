@@ -290,7 +290,7 @@ class FsspecStore(Store):
             return data
         if len(data) == size:
             return data[start:stop]
-        raise ReplacedError("has another size now")
+        raise ReplacedError("changed size while it was read")
 
     def _get_tail(self, path: str, count: int) -> Buffer:
         try:

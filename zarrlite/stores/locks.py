@@ -132,7 +132,8 @@ def holds_locks() -> bool:
 
 def timeout(holder: str) -> TimeoutError:
     """Return the error for a lock that was not released in time."""
-    return TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; end it, or raise lock_timeout")
+    message = f"{holder} has not released its lock in time; end it, or increase lock_timeout"
+    return TimeoutError(errno.ETIMEDOUT, message)
 
 
 def _empty_tables() -> None:

@@ -358,7 +358,7 @@ class ObjectStore(Store):
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError(f"{self!r} cannot be written")
+            raise ReadOnlyError(f"{self!r} is read-only")
 
     def _given_up(self, key: str) -> StoreError:
         message = f"{key!r} cannot be updated: other writers have changed it during each of {MAX_ATTEMPTS} attempts"

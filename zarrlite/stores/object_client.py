@@ -165,7 +165,7 @@ class Client:
     def check_picklable(self) -> None:
         """Raise StoreError if other processes cannot share the store."""
         if self._kind == "MemoryStore":
-            raise StoreError("a store in the memory of obstore must not be pickled: other processes do not share it")
+            raise StoreError("an in-memory store of obstore must not be pickled: other processes cannot share it")
 
     # Requests
 
@@ -193,7 +193,8 @@ class Client:
                 raise StoreError(message, key=key)
             data = memoryview(result.bytes())
             if len(data) != stop - start:
-                raise StoreError(f"{key!r} cannot be read: the answer has {len(data)} of {stop - start} bytes", key=key)
+                message = f"{key!r} cannot be read: the answer contains {len(data)} of {stop - start} bytes"
+                raise StoreError(message, key=key)
             return Answer(data, start, found)
         except Exception as error:
             if wanted is not None and _status(error) in (None, 416) and isinstance(error, exceptions.GenericError):
@@ -271,7 +272,7 @@ class Client:
         except Exception as error:
             if isinstance(error, (exceptions.NotSupportedError, NotImplementedError)):
                 raise StoreError(
-                    f"{key!r} cannot be written: {self.describe()} has no conditional requests; pass"
+                    f"{key!r} cannot be written: {self.describe()} does not support conditional requests; pass"
                     " storage_options={'single_writer': True} if there are no other writers",
                     key=key,
                     errno=errno.ENOTSUP,
@@ -324,8 +325,8 @@ class Client:
         global _has_made_requests
         if _is_forked:
             raise StoreError(
-                "a process must not use object stores if it was forked after they were used; start it with the method"
-                " 'spawn' or 'forkserver' of multiprocessing",
+                "object stores must not be used in a process that was forked after they were used; start processes with"
+                " the multiprocessing method 'spawn' or 'forkserver'",
                 errno=errno.ENOTSUP,
             )
         _has_made_requests = True
@@ -462,7 +463,8 @@ def connect(
         given = {"endpoint": endpoint, "region": region, "credentials": credentials, "config": config}
         refused = [name for name, value in given.items() if value]
         if refused:
-            raise ArgumentError(f"{', '.join(refused)} must not be passed for {url!r}; pass headers for an HTTP server")
+            names = ", ".join(refused)
+            raise ArgumentError(f"{names} must not be passed for {url!r}, an HTTP server; pass headers instead")
         if "?" in rest or "#" in rest:
             raise ArgumentError(f"{url!r} must not have a query or a fragment")
         return stores.HTTPStore.from_url(url, client_options={**client, "allow_http": True}, retry_config=retry), ""

@@ -55,7 +55,7 @@ def open_store(
     if is_remote(store):
         return _open_remote(store, read_only, storage_options)
     if storage_options and not _is_fsspec_url(store):
-        reason = "only URLs of object stores and HTTP servers, and URLs for fsspec, have options"
+        reason = "only URLs of object stores, HTTP servers and fsspec filesystems have options"
         raise ArgumentError(f"storage_options must be None for {store!r}: {reason}")
     if isinstance(store, str):
         store = _resolve(store, storage_options)

@@ -14,7 +14,7 @@ from typing import Any
 from zarrlite.errors import StoreError
 
 _REASONS = {
-    errno.ENOTDIR: "one of its parents is a value",
+    errno.ENOTDIR: "one of its parents is a stored value",
     errno.EISDIR: "it is a prefix of other keys",
     errno.ENAMETOOLONG: "its path, or a name in it, is too long for the file system",
 }

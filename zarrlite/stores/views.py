@@ -143,7 +143,7 @@ class ReadOnlyStore(Store):
         return self.store.location(prefix)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise ReadOnlyError(f"{self!r} cannot be written")
+        raise ReadOnlyError(f"{self!r} is read-only")
 
     set = erase = erase_prefix = change = _refuse
 

@@ -608,7 +608,8 @@ def _check_pair(source: tuple[Store, str], mode: str) -> tuple[Store, str]:
     if len(source) != 2 or not isinstance(source[0], Store) or not isinstance(source[1], str):
         raise ArgumentError("source must be a path, or a store and a key")
     if mode != "r":
-        raise ArgumentError(f"mode must be 'r' for a zip file in a store, not {mode!r}; write a file and store it")
+        remedy = "write a local zip file, then set its bytes as the value of the key"
+        raise ArgumentError(f"mode must be 'r' for a zip file in a store, not {mode!r}; {remedy}")
     return source[0], check_key(source[1])
 
 

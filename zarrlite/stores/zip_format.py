@@ -206,7 +206,7 @@ def _parse_extra(extra: bytes, name: bytes) -> dict[int, bytes]:
         identifier, length = struct.unpack_from("<2H", extra, position)
         position += 4
         if position + length > len(extra):
-            raise DataError(f"entry {name!r} must not have an extra field that is cut off")
+            raise DataError(f"entry {name!r} must not have a truncated extra field")
         found.setdefault(identifier, extra[position : position + length])
         position += length
     return found

@@ -63,7 +63,7 @@ class _Checksum(Framing):
         stored, value = (view[:4], view[4:]) if self.at_start else (view[-4:], view[:-4])
         expected, computed = int.from_bytes(stored, "little"), self.checksum(value)
         if expected != computed:
-            raise ChecksumError(f"the checksum is {expected:08x}, but the data has {computed:08x}")
+            raise ChecksumError(f"the stored checksum is {expected:08x}, but that of the data is {computed:08x}")
 
     def fields(self) -> tuple[list[Field], list[Field]]:
         field = Field("checksum", 4, "checksum")

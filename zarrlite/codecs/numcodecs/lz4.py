@@ -43,7 +43,7 @@ def decode_block(data: Buffer, limit: int, codec: str) -> Buffer:
         raise TruncatedError(f"has {len(data)} bytes, but the decoded size alone takes 4")
     size = int.from_bytes(data[:4], "little")
     if size > limit:
-        raise TruncatedError(f"claims {size} bytes, but at most {limit} are allowed")
+        raise TruncatedError(f"claims to decompress to {size} bytes, but at most {limit} are allowed")
     if size == 0:
         return b""
     decoded: Buffer = library("numcodecs.lz4", codec).decompress(bytes(data))

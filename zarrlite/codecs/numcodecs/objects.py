@@ -55,7 +55,7 @@ class Categorize(ArrayArrayCodec):
             raise MetadataError(f"{self.name} stores text, not {spec.data_type.name}", kind="conflict")
         encoded = from_numpy(numpy_type(self.astype, "astype", "iu"))
         if len(self.labels) > np.iinfo(encoded.dtype).max:
-            message = f"must be an integer type that can number {len(self.labels)} labels, not {show(self.astype)}"
+            message = f"must be an integer type large enough for {len(self.labels)} labels, not {show(self.astype)}"
             raise MetadataError(message, pointer="/configuration/astype", kind="conflict")
         fill = str(spec.fill[()])
         number = self.labels.index(fill) + 1 if fill in self.labels else 0
@@ -108,7 +108,7 @@ class JSON2(ArrayBytesCodec):
         try:
             items: Json = json.loads(bytes(data))
         except RecursionError:
-            raise DataError("has too many levels of arrays") from None
+            raise DataError("is nested too deeply") from None
         if not isinstance(items, list) or len(items) < 2 or items[-1] != list(spec.shape):
             raise DataError(f"must be a JSON array that ends with a dtype and the shape {list(spec.shape)}")
         texts: list[Any] = items[:-2]

@@ -34,7 +34,7 @@ class PackBits(ArrayArrayCodec):
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         if spec.dtype.kind != "b":
             raise MetadataError(f"{self.name} stores booleans, not {spec.data_type.name}", kind="conflict")
-        fault = f"{self.name} has no encoded form for absent chunks; use it in the codecs of the inner chunks"
+        fault = f"{self.name} cannot encode the fill value of absent chunks; move it to the codecs of the inner chunks"
         return spec.recast(from_dtype("uint8"), 0, fault).reshaped((1 + -(-spec.size // 8),))
 
     def encode(self, array: NDArray, spec: ArraySpec) -> NDArray:

@@ -37,7 +37,7 @@ class Shuffle(BytesBytesCodec):
         if size <= 1:
             return data
         if len(data) % size:
-            raise ArgumentError(f"elementsize must divide the size of a chunk, {len(data)} bytes, not {size}")
+            raise ArgumentError(f"elementsize must divide the chunk size, {len(data)} bytes, evenly; {size} does not")
         return np.ascontiguousarray(np.frombuffer(data, "u1").reshape(-1, size).T).reshape(-1).data
 
     def decode(self, data: Buffer, limit: int) -> Buffer:

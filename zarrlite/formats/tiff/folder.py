@@ -126,13 +126,13 @@ def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) ->
         ("compression", header.compression, first_header.compression),
     ):
         if actual != expected:
-            raise DataError(f"must have {name} {expected}, as {first_key} has, not {actual}", key=key)
+            raise DataError(f"must have {name} {expected}, like {first_key}, not {actual}", key=key)
     for where, actual_bytes, expected_bytes in (
         ("before", image.before, first.before),
         ("after", image.after, first.after),
     ):
         if actual_bytes != expected_bytes:
-            message = f"must have {expected_bytes} bytes {where} its pixels, as {first_key} has, not {actual_bytes}"
+            message = f"must have {expected_bytes} bytes {where} its pixels, like {first_key}, not {actual_bytes}"
             raise DataError(message, key=key)
 
 

@@ -219,7 +219,7 @@ def header(
     image_shape, outer_shape = shape[-ndim:], shape[:-ndim]
     if len(image_shape) < ndim or set(outer_shape) - {1}:
         form = "(..., height, width, samples)" if rgb else "(..., height, width)"
-        raise ArgumentError(f"chunks of TIFF images must have shape {form} with 1 for each '...', not {shape}")
+        raise ArgumentError(f"chunks of TIFF images must have shape {form} with 1 for all other lengths, not {shape}")
     height, width, samples = (*image_shape, 1)[:3]
     if rgb and samples not in (3, 4):
         raise ArgumentError(f"the last length of chunks of RGB images must be 3, or 4 with alpha, not {samples}")

@@ -82,7 +82,7 @@ class _File:
             self._start, self._block = start, memoryview(block or b"")
         value = self._block[start - self._start :][:length]
         if len(value) < length:
-            raise DataError(f"has become shorter than {self.size} bytes while it was read")
+            raise DataError(f"became shorter than {self.size} bytes while it was read")
         return value
 
 
@@ -174,11 +174,8 @@ def _check_layout(directory: _Directory) -> None:
 def _samples(directory: _Directory) -> int:
     interpretation, samples = directory.value(Tag.PhotometricInterpretation), directory.value(Tag.SamplesPerPixel)
     if (interpretation, samples) not in ((BLACK_IS_ZERO, 1), (RGB, 3), (RGB, 4)):
-        allowed = "1 (grey) with 1, or 2 (RGB) with 3 or 4"
-        message = (
-            f"PhotometricInterpretation and SamplesPerPixel must be {allowed}, not {interpretation} with {samples}"
-        )
-        raise DataError(message)
+        allowed = "1 (grey) with 1 sample per pixel, or 2 (RGB) with 3 or 4"
+        raise DataError(f"PhotometricInterpretation must be {allowed}, not {interpretation} with {samples}")
     return samples
 
 

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     folder = open_location(args.location)
     is_file = _is_file(args.location, folder)
     if is_file and args.target is None:
-        raise ArgumentError("a target must be named for a single TIFF file: the new folder to copy it into")
+        raise ArgumentError("pass a target for a single TIFF file: the new folder to copy it into")
     if not is_file and args.target is not None:
         raise ArgumentError("do not pass a target for a folder of TIFF files: it is read in place")
     if isinstance(folder, LocalStore) and not os.path.exists(folder.root):

@@ -248,7 +248,7 @@ class BytesBytesLaws(CodecLaws):
         memory = memoryview(bytearray(b"\xaa" * (room + 2 * _GUARD)))
         done = self.codec.decode_into(values, memory[_GUARD : _GUARD + room], size)
         outside = bytes(memory[:_GUARD]) + bytes(memory[_GUARD + room :])
-        assert outside == b"\xaa" * (2 * _GUARD), "decode_into has written outside of the memory that was passed to it"
+        assert outside == b"\xaa" * (2 * _GUARD), "decode_into wrote outside of the memory that was passed to it"
         return bytes(memory[_GUARD : _GUARD + room]) if done else None
 
 

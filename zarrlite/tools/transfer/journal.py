@@ -78,7 +78,7 @@ class Transfer:
         if same_plan:
             message = "the source has changed since the transfer began; pass overwrite=True to start over"
         elif journal is not None:
-            message = "the target is an unfinished transfer by another command; finish that, or pass overwrite=True"
+            message = "the target is an unfinished transfer by another command; rerun that, or pass overwrite=True"
         elif self.target.size(self.prefix + DOCUMENT) is not None:
             message = "the target already exists; pass overwrite=True to replace it"
         if message is not None:

@@ -192,7 +192,8 @@ def _chunking(source: Array, chunks: Any, shards: Any, codecs: Any) -> tuple[Sha
     chain: list[Any] = [codec for codec in old.codecs if not isinstance(codec, Ignored)]
     sharding = next((codec for codec in chain if isinstance(codec, ShardingIndexed)), None)
     if (_is_kept(chunks) or (sharding is not None and _is_kept(shards))) and not old.chunk_grid.uniform:
-        raise ArgumentError("the chunks of the source differ in shape; choose chunks, and shards if it has any")
+        message = "the chunks of the source differ in shape; choose chunks, and also shards if the source has shards"
+        raise ArgumentError(message)
     if _is_kept(chunks) and _is_kept(shards) and (_is_kept(codecs) or sharding is None):
         return grid, chain if _is_kept(codecs) else _complete_codecs(source, codecs)
     if sharding is not None and len(chain) > 1 and _is_kept(codecs):
