@@ -503,7 +503,7 @@ WRONG_INDICES = [
     ("", ["x", "y"], "there is no field 'x' (fields: none)"),
     ("oindex", None, "new axes (None) are allowed only in array[...]"),
     ("oindex", ([[0]], 0), "oindex takes index arrays of one dimension, not 2"),
-    ("oindex", np.ones((4, 6), bool), "a mask must have one dimension here; use array[...] or vindex for others"),
+    ("oindex", np.ones((4, 6), bool), "only array[...] and vindex accept a mask of several dimensions"),
     ("oindex", (0, 9), "index 9 is out of bounds for dimension 1 of length 6"),
     ("oindex", (0, 0, 0), "too many indices: the array has 2 dimensions, but 3 were indexed"),
     ("oindex", [True], "a mask must have the shape (4,) of the dimensions it indexes, not (1,)"),

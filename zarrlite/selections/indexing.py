@@ -357,7 +357,7 @@ def _per_dimension(index: Index, shape: Shape) -> list[Any]:
     """Return one item for each dimension, without new axes."""
     items = [item for item in _expand(_no_newaxis(index), len(shape)) if item is not Ellipsis]
     if len(items) != len(shape):
-        raise SelectionError("a mask must have one dimension here; use array[...] or vindex for others")
+        raise SelectionError("only array[...] and vindex accept a mask of several dimensions")
     return items
 
 
