@@ -127,8 +127,18 @@ REFUSED_CHAINS = [
     ([Transpose((0, 1)), Bytes("big")], "/0/configuration/order", "conflict", "must be [1, 0], not [0, 1]"),
     ([*chain(3)], "/0/configuration/order", "conflict", "must be [1, 0], not [2, 1, 0]"),
     ([Transpose((1, 0)), Bytes("little")], "/1/configuration/endian", "conflict", 'must be "big", not "little"'),
-    ([Transpose((1, 0)), Bytes(None)], "/1/configuration/endian", "missing", 'is required for uint16: "big"'),
 ]  # fmt: skip
+
+
+def test_an_omitted_byte_order_of_a_new_array_is_big() -> None:
+    array = zarrlite.create_array({}, shape=(4, 6), dtype="uint16", codecs=[N5Default((Transpose((1, 0)), "bytes"))])
+    assert array.metadata.codecs == (N5Default((Transpose((1, 0)), Bytes("big"))),)
+    document = array.metadata.to_json()
+    del document["codecs"][0]["configuration"]["codecs"][1]["configuration"]
+    with pytest.raises(MetadataError) as caught:
+        zarrlite.ArrayMetadata.from_json(document).check()
+    assert caught.value.pointer == "/codecs/0/configuration/codecs/1/configuration/endian"
+    assert (caught.value.kind, caught.value.message) == ("missing", 'is required for uint16: "big"')
 
 
 @pytest.mark.parametrize(("codecs", "pointer", "kind", "message"), REFUSED_CHAINS)
@@ -141,7 +151,11 @@ def test_inner_codecs_that_n5_lacks_are_refused(codecs: list[Any], pointer: str,
 
 @pytest.mark.parametrize(
     ("dtype", "message"),
-    [("complex64", "N5 has no complex64"), ("bool", "N5 has no bool"), ("float16", "N5 has no float16")],
+    [
+        ("complex64", "N5 has no data type complex64"),
+        ("bool", "N5 has no data type bool"),
+        ("float16", "N5 has no data type float16"),
+    ],
 )
 def test_a_data_type_that_n5_lacks_is_refused(dtype: str, message: str) -> None:
     with pytest.raises(MetadataError, match=message) as caught:

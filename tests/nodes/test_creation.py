@@ -212,6 +212,8 @@ def test_shards_contain_the_codec_chain_of_their_chunks() -> None:
         ({"serializer": "packbits", "dtype": "bool", "compressors": None}, None),
         ({"codecs": [LITTLE]}, [LITTLE]),
         ({"codecs": [Bytes()]}, [LITTLE]),
+        ({"codecs": ["bytes"]}, [LITTLE]),
+        ({"serializer": "bytes"}, [LITTLE, ZSTD]),
         ({"codecs": (Transpose((1, 0)), LITTLE, "crc32c")}, [TRANSPOSE, LITTLE, {"name": "crc32c"}]),
         (
             {"codecs": ["bytes", "gzip"], "dtype": "u1"},
@@ -243,6 +245,13 @@ def test_codecs_can_be_objects_json_or_names(arguments: dict[str, Any], codecs: 
     data = np.zeros((100, 100), array.dtype) if array.dtype.kind in "fub" else np.full((100, 100), array.fill_value)
     array[...] = data
     assert zarrlite.open_array(array.store).metadata == array.metadata
+
+
+def test_an_omitted_endian_is_little_in_shards_too() -> None:
+    names = {"chunk_shape": [10, 10], "codecs": ["bytes"], "index_codecs": ["bytes", "crc32c"]}
+    array = create(codecs=[{"name": "sharding_indexed", "configuration": names}], chunks=(50, 50))
+    written = document(array)["codecs"][0]["configuration"]
+    assert (written["codecs"], written["index_codecs"]) == ([LITTLE], INDEX)
 
 
 @pytest.mark.parametrize(
@@ -530,11 +539,6 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             {"codecs": ["bytes"], "shards": (10, 10)},
             ArgumentError,
             "pass either codecs= or filters=, serializer=, compressors= and shards=, not both",
-        ),
-        (
-            {"codecs": ["bytes"]},
-            MetadataError,
-            'new array#/codecs/0/configuration/endian: is required for float32: "little" or "big"',
         ),
         (
             {"codecs": []},

@@ -8,7 +8,7 @@ Rules (codecs/bytes, Configuration parameters)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -43,12 +43,19 @@ class Bytes(ArrayBytesCodec):
     def byte_order(self) -> str:  # type: ignore[override]
         return self.endian or "little"
 
+    def fitted(self, spec: ArraySpec) -> Self:
+        return replace(self, endian="little") if self.endian is None and self._needs_endian(spec) else self
+
+    @staticmethod
+    def _needs_endian(spec: ArraySpec) -> bool:
+        return spec.data_type.has_byte_order and not spec.data_type.endian_optional
+
     def bind(self, spec: ArraySpec) -> Serializer:
         data_type = spec.data_type
         if data_type.itemsize is None:
             message = f"the bytes codec cannot store {data_type.name}, whose elements vary in length"
             raise MetadataError(f"{message}; use {data_type.serializer}", kind="conflict")
-        if self.endian is None and data_type.has_byte_order and not data_type.endian_optional:
+        if self.endian is None and self._needs_endian(spec):
             # codecs/bytes, Configuration parameters: "Required for data types for which endianness is applicable"
             message = f'is required for {data_type.name}: "little" or "big"'
             raise MetadataError(message, pointer="/configuration/endian", kind="missing")

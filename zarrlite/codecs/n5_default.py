@@ -78,7 +78,10 @@ class N5Default(ArrayBytesCodec):
         return byte_order_of(self.codecs)
 
     def fitted(self, spec: ArraySpec) -> Self:
-        codecs = fit_chain(self.codecs, spec)
+        codecs: tuple[Any, ...] = self.codecs
+        if spec.data_type.has_byte_order:
+            codecs = tuple(Bytes("big") if codec == Bytes(None) else codec for codec in codecs)
+        codecs = fit_chain(codecs, spec)
         return self if codecs == self.codecs else replace(self, codecs=codecs)
 
     def bind(self, spec: ArraySpec) -> Serializer:
@@ -92,10 +95,10 @@ class N5Default(ArrayBytesCodec):
         return self.bind(spec).take(data, everything(spec.shape))
 
     def check(self, spec: ArraySpec) -> None:
-        """Raise MetadataError for chunks that N5 cannot store; pointers are relative to the codec."""
+        """Raise MetadataError, with a JSON pointer relative to the codec, for chunks that N5 cannot store."""
         ndim, name = len(spec.shape), spec.data_type.name
         if name not in DATA_TYPES:
-            raise MetadataError(f"N5 has no {name}; use one of {', '.join(DATA_TYPES)}", kind="conflict")
+            raise MetadataError(f"N5 has no data type {name}; use one of {', '.join(DATA_TYPES)}", kind="conflict")
         if any(not 1 <= n <= MAX_LENGTH for n in spec.shape):
             message = f"an N5 block must have lengths from 1 to {MAX_LENGTH}, not {spec.shape}"
             raise MetadataError(message, kind="conflict")
@@ -142,7 +145,7 @@ class BlockSerializer(Serializer):
         return Limit(len(self.header) + self.inner.limit.fixed)
 
     def open(self, data: Buffer) -> tuple[Shape, Buffer]:
-        """Return the shape of a stored block, which must fit into the chunk, and the bytes after its header."""
+        """Return the shape of a stored block, which must not exceed the chunk shape, and the bytes after the header."""
         ndim, name = len(self.spec.shape), self.codec.name
         mode, dimensions = struct.unpack(">HH", bytes(data[:4])) if len(data) >= 4 else (0, ndim)
         if mode != 0:
@@ -218,7 +221,7 @@ class BlockSerializer(Serializer):
 
 
 def _stops(selection: Selection) -> list[int]:
-    """Return the index after the last selected element, for each dimension."""
+    """Return, for each dimension, the index after the last selected element."""
     stops = [0] * selection.ndim
     for part, dims in zip(selection.parts, selection.dims, strict=True):
         for i, dim in enumerate(dims):

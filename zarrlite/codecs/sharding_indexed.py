@@ -4,7 +4,7 @@ Rules (codecs/sharding-indexed, Configuration parameters)
 - The inner chunk shape divides the shard shape evenly.
 - The encoded index has a fixed size, so index codecs must not compress.
 - A read accesses only the index and the selected inner chunks. A partial write decodes only the inner chunks that it
-  covers partially; the others are copied without decoding or not touched, depending on the runtime options.
+  covers partially; depending on the runtime options, the others are copied without decoding, or left in place.
 
 The shard format, and the code that reads and writes shards, are in shards/.
 """
@@ -40,7 +40,8 @@ from zarrlite.shards.writing import MAX_HEADER, ShardWriter, Writing
 from zarrlite.stores.base import Limits
 
 _LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
-Job = tuple[Shape, Selection, Selection]  # coordinates of an inner chunk, selection in it, and selection in the values
+# coordinates of an inner chunk, the selection within it, and the matching selection of the values to write
+Job = tuple[Shape, Selection, Selection]
 
 
 @register
@@ -102,7 +103,10 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def fitted(self, spec: ArraySpec) -> Self:
         codecs = fit_chain(self.codecs, spec.reshaped(self.chunk_shape))
-        return self if codecs == self.codecs else replace(self, codecs=codecs)
+        index_codecs = fit_chain(self.index_codecs, _index_spec(()))
+        if (codecs, index_codecs) == (self.codecs, self.index_codecs):
+            return self
+        return replace(self, codecs=codecs, index_codecs=index_codecs)
 
     def with_leading_bytes(self, nbytes: int) -> Self:
         # an index at the start must begin at the first byte, so no bytes can be left unused before it
@@ -121,8 +125,13 @@ class ShardingIndexed(ArrayBytesCodec):
         return self.bind(spec).take(data, everything(spec.shape))
 
 
+def _index_spec(grid: Shape) -> ArraySpec:
+    """Return the spec of the index of a shard: offset and length of each inner chunk."""
+    return ArraySpec((*grid, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
+
+
 class ShardSerializer(ShardReader):
-    """The codec bound to a shard shape: grid and codec chain of the inner chunks, and format. Reading is inherited."""
+    """The codec bound to a shard shape, with the shard format and the codec chain of the inner chunks."""
 
     codec: ShardingIndexed
 
@@ -130,8 +139,7 @@ class ShardSerializer(ShardReader):
         self.codec = codec
         self.grid = self._grid(spec.shape)
         inner = self._pipeline("codecs", spec.reshaped(codec.chunk_shape))
-        index_spec = ArraySpec((*self.grid, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
-        index = self._pipeline("index_codecs", index_spec)
+        index = self._pipeline("index_codecs", _index_spec(self.grid))
         if index.encoded_size is None:
             # codecs/sharding-indexed, index_codecs: "compression codecs, MUST NOT be used for index codecs"
             message = "must produce an index of fixed size, without compression"
@@ -184,7 +192,7 @@ class ShardSerializer(ShardReader):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # looking at first elements rules out most chunks
+        if self.spec.dtype.kind in "biufc":  # most chunks are ruled out by their first element
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -196,7 +204,7 @@ class ShardSerializer(ShardReader):
             arrays = packed[: numbers.stop - numbers.start]
             arrays.reshape(part.shape)[...] = part
             encoded = self.inner.encode_many(arrays, maybe_fill[numbers].tolist())
-            # copied, because a codec may return its input, which is a scratch buffer that the next batch overwrites
+            # make a copy: a codec may return its input, which is in a scratch buffer that the next batch overwrites
             yield [chunk if chunk is None else bytes(join(chunk)) for chunk in encoded]
         scratch.release(memory)
 
@@ -212,7 +220,7 @@ class ShardSerializer(ShardReader):
 
     def _empty(self, blocks: NDArray) -> set[int]:
         """Return the numbers of the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # looking at first elements rules out most chunks
+        corner: Any = (..., *(0,) * len(self.grid))  # most chunks are ruled out by their first element
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()
