@@ -4,8 +4,9 @@ Rules
 - Java's N5 writes blocks, each with a header (lz4-java, LZ4BlockOutputStream): "LZ4Block", a byte with the method, the
   encoded size, the decoded size and a checksum, all little endian. The last block is empty.
 - The checksum is the lower 28 bits of the xxHash32 of the decoded block.
-- z5 writes a single block without any header. It is read as well: its decoded size is that of the chunk. No such block
-  begins with the bytes "LZ4Block", since decoding these would copy bytes from before the start of the output.
+- z5 writes a single block without any header. Such values are supported as well; their decoded size is that of the
+  chunk. They cannot begin with the bytes "LZ4Block", since decoding these would copy bytes from before the start of the
+  output.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class N5Lz4(BytesBytesCodec):
         view, pieces = memoryview(data), []
         for start in range(0, len(view), self.block_size):
             block = bytes(view[start : start + self.block_size])
-            encoded, method = compress(block)[4:], _LZ4  # without the size that numcodecs writes first
+            encoded, method = compress(block)[4:], _LZ4  # without the decoded size that numcodecs puts first
             if len(encoded) >= len(block):
                 encoded, method = block, _RAW
             checksum = xxhash32(block, _SEED) & 0xFFFFFFF
@@ -71,8 +72,10 @@ class N5Lz4(BytesBytesCodec):
             room -= size
             if room < 0:
                 raise TruncatedError(f"claims to decompress to more than the {limit} bytes that are allowed")
-            if magic != _MAGIC or method & 0xF0 not in (_RAW, _LZ4) or encoded_size > len(view) - position:
-                raise DataError("a block must begin with 'LZ4Block', a known method and the size of its data")
+            if magic != _MAGIC or method & 0xF0 not in (_RAW, _LZ4):
+                raise DataError("a block must begin with 'LZ4Block' and a known method")
+            if encoded_size > len(view) - position:
+                raise TruncatedError(f"has only {len(view) - position} of {encoded_size} bytes of a block")
             if not size:
                 empty += 1
                 if empty > MAX_EMPTY or encoded_size:

@@ -8,9 +8,9 @@ Rules (codecs/zfp)
   of the same size: numbers beyond their range are refused, and negative ones, which a lossy mode can produce, are read
   as 0.
 - zfpy does not support the expert mode, so this mode is refused.
-- zfp does not check where its input ends. A value is therefore extended to the largest size that zfp can read, once
-  with zeros and once with ones. If the two results differ, the value is too short. Extra words of 8 bytes after a value
-  are detected only in the modes "reversible" and "fixed_rate".
+- zfp does not check where its input ends. A value is therefore extended to the largest size that zfp can read, and
+  decoded twice: once extended with 0 bits, once with 1 bits. If the two results differ, the value is too short. Extra
+  8-byte words after a value are detected only in the modes "reversible" and "fixed_rate".
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Zfp(ArrayBytesCodec):
             return cls(mode, precision=config.integer(parameter, 0, 64))
         value = config.number(parameter)
         if not 0 <= value <= 1e300:
-            raise config.error(f"must be a positive number, not {show(value)}", parameter)
+            raise config.error(f"must be a number from 0 to 1e300, not {show(value)}", parameter)
         return cls(mode, tolerance=value) if parameter == "tolerance" else cls(mode, rate=value)
 
     def bind(self, spec: ArraySpec) -> Serializer:
@@ -121,9 +121,9 @@ def decode_complete(
 ) -> NDArray:
     """Decompress a stored array of this shape. Raises TruncatedError if the value is too short."""
     if len(data) % 8 or not len(data):
-        raise TruncatedError(f"has {len(data)} bytes, but a zfp stream consists of words of 8 bytes")
+        raise TruncatedError(f"has {len(data)} bytes, but a zfp stream consists of 8-byte words")
     blocks = math.prod(-(-n // 4) for n in shape)
-    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # at most, per block: elements, their widths, an exponent
+    bits = 4 ** max(1, len(shape)) * (8 * itemsize + 1) + 64  # upper limit for one block
     size = blocks * -(-bits // 8) + _HEADER
     field = decompress(bytes(data).ljust(size, b"\0"))
     if len(data) < size and field.tobytes() != decompress(bytes(data).ljust(size, b"\xff")).tobytes():

@@ -6,10 +6,10 @@ Rules
   that was read. Otherwise the update is repeated with the current value. So no updates are lost, even if writers on
   several machines update the same value.
 - Servers that ignore conditions are detected before the first update, and updates are then refused. With
-  `single_writer`, requests have no conditions; updates exclude only the threads of this process.
+  `single_writer`, requests have no conditions, and an update excludes only other threads of this process.
 - No conditional request can erase a value, so an update may erase a value only with `single_writer`.
 - If the answer to a conditional request is lost, the value is read: equal bytes mean that it was stored.
-- A bucket or an HTTP server is a `Place`: all stores in it share its limit of concurrent requests.
+- A bucket or an HTTP server is a `Place` (threads.py): all stores in it share its limit of concurrent requests.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ from zarrlite.stores.object_client import (
 from zarrlite.stores.object_value import ObjectValue, cut, pauses, read_values
 from zarrlite.tuning import REMOTE_CONCURRENCY, REMOTE_GAP_BYTES
 
-PROBE = "__zarrlite.probe."  # start of the names of keys that are created and removed to test conditional requests
+PROBE = "__zarrlite.probe."  # prefix of the temporary keys with which conditional requests are tested
 _WRONG_VERSION = Version('"00000000000000000000000000000000"', "1", None, 0)
-_honours_conditions: dict[Hashable, bool] = {}  # by place; contains only places that were tested
+_honours_conditions: dict[Hashable, bool] = {}  # for each bucket or server that was tested
 
 
 class ObjectStore(Store):
-    """A store in a bucket of S3, Google Cloud Storage or Azure, or on an HTTP server, which is read-only.
+    """A store in an S3, Google Cloud Storage or Azure bucket, or (read-only) on an HTTP server.
 
     Settings that are not passed are taken from the environment variables of the service (`AWS_ACCESS_KEY_ID`,
     `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME`, ...). Functions that take a store
-    accept these keywords as `storage_options`. Requests require the package obstore (`pip install 'zarrlite[cloud]'`).
+    accept the keywords of this class as `storage_options`. Requests require the package obstore
+    (`pip install 'zarrlite[cloud]'`).
 
     Parameters
     ----------
@@ -136,8 +137,8 @@ class ObjectStore(Store):
         read_only: bool = False,
     ) -> None:
         require_obstore()
-        if not isinstance(concurrency, int) or concurrency < 1:
-            raise ArgumentError(f"concurrency must be a positive number, not {concurrency!r}")
+        if type(concurrency) is bool or not isinstance(concurrency, int) or concurrency < 1:
+            raise ArgumentError(f"concurrency must be a positive integer, not {concurrency!r}")
         settings: dict[str, Any] = {
             "anonymous": anonymous,
             "endpoint": endpoint,
@@ -307,13 +308,16 @@ class ObjectStore(Store):
         super().erase_prefix(prefix)
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order. Up to 1000 consecutive keys that are only erased take one request."""
+        """Change several values, in order.
+
+        Unless `single_writer` is set, one request erases up to 1000 consecutive keys.
+        """
         self._check_writable()
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if not is_erasure:
                 for item in group:
                     self._change_one(item)
-            elif self.single_writer:  # an update by another thread must not bring back a value that is erased here
+            elif self.single_writer:  # with locks: an update by another thread must not restore an erased value
                 super().change([*group])
             else:
                 self.client.delete([self.full_key(key) for key, _ in group])
@@ -396,7 +400,7 @@ class ObjectStore(Store):
                 raise lost
             return self._is_refused(key, None) and self._is_refused(key, _WRONG_VERSION)
         finally:
-            with contextlib.suppress(StoreError):  # a writer may not have the permission to erase
+            with contextlib.suppress(StoreError):  # a writer may lack the permission to erase keys
                 self.client.delete([key])
 
     def _is_refused(self, key: str, version: Version | None) -> bool:
