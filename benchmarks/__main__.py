@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     warnings.simplefilter("ignore")  # deprecation warnings of peers
     load_average = os.getloadavg()[0]
     contestants = available(options.remote)
-    gc.freeze()  # exempts the imported modules from the garbage collections before every turn
+    gc.freeze()  # excludes the imported modules from the garbage collection that runs before every turn
     progress = Progress(len(workloads))
     results: Results = {}
     with ExitStack() as stack:

@@ -15,13 +15,14 @@ from benchmarks.workspace import Workspace
 
 KINDS = ("plain", "pad", "parts", "draft")
 CODECS = ("zstd", "raw")
-RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}  # goal and lead for random elements and inner chunks
+# for random elements and inner chunks: multiple of the time of `limit` to stay below, and lead over the best peer
+RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}
 PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner chunk"
 
 
 @dataclass(frozen=True)
 class Extended(Workload):
-    """A workload on each kind of shard: plain, with `pad`, split by `concat-parts`, and in the draft's transformer."""
+    """One workload on all kinds of shards: plain, padded, split by `concat-parts`, stored by the draft transformer."""
 
     reference = "plain"
     inner: tuple[Workload, ...] = ()  # one workload for each of KINDS

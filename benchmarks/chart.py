@@ -1,4 +1,4 @@
-"""`python -m benchmarks.chart [RESULTS.json]`: draw the chart of the README.
+"""`python -m benchmarks.chart [RESULTS.json]`: draw the chart for the README.
 
 It shows how many times faster than zarr-python each library performs everyday tasks.
 
@@ -33,7 +33,7 @@ TASKS = {
 }
 LIBRARIES = ("zarrlite", "zarrista", "tensorstore", "zarrs")
 BASE = "zarr-python"
-LEFT, WIDTH, RIGHT = 230, 430, 50  # pixels: labels, axis, margin for the figures
+LEFT, WIDTH, RIGHT = 230, 430, 50  # pixels: width of the labels, the axis, and the margin for the figures
 BAR, SPACE, TOP, BOTTOM = 9, 10, 66, 10  # pixels: height of a bar, space between tasks, height of the legend, margin
 LOW = 0.5  # ratio at the left end of the axis
 STYLE = "text{font:12px sans-serif;fill:#222}.title{font-weight:bold;font-size:13px}.grid{stroke:#ddd}.one{stroke:#222}"

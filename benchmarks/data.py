@@ -38,7 +38,7 @@ class Scale:
     nodes: int  # number of arrays in the group to be listed
     patches: int  # number of inner chunks to replace, one by one
     rounds: int  # minimum number of turns for each contestant
-    passes: int  # maximum number of passes over all workloads; later ones repeat those that are not `settled`
+    passes: int  # maximum number of passes over the workloads; later passes repeat those that are not `settled`
     settle: float  # seconds; rounds are added until the fastest contestant has run for this long
     processes: int  # maximum number of rounds for workloads that measure the memory of separate processes
     budget: float  # seconds; a contestant that is far slower than the fastest stops after this time
@@ -65,7 +65,8 @@ class Layout:
     chunk: Shape  # shape of the innermost chunks
     codec: str  # "raw" or "zstd"
     grid: Shape | None = None  # number of inner chunks in a shard along each axis; None without shards
-    kind: str = "plain"  # "plain", or a shard with padding ("pad"), in parts ("parts") or of the draft ("draft")
+    # "plain"; shards may also be padded ("pad"), split ("parts") or stored by the draft transformer ("draft")
+    kind: str = "plain"
 
     @property
     def outer(self) -> Shape:

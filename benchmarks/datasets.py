@@ -36,7 +36,7 @@ def dataset_files(space: Workspace, layout: Layout) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class OpenDataset(Workload):
-    """Open a dataset. This reads its coordinates, because xarray builds indexes from them."""
+    """Open a dataset and read its coordinates, from which xarray builds indexes."""
 
     layout: Layout
     reference = "zarr-python"
@@ -56,7 +56,7 @@ class OpenDataset(Workload):
     def check(self, space: Workspace, contestant: Contestant, result: Any) -> None:
         same(result["x"], np.arange(self.layout.shape[1]))
         if set(result.variables) != {"image", "y", "x"}:
-            raise ValueError(f"the dataset has the variables {list(result.variables)}")
+            raise ValueError(f"the dataset must have the variables image, x and y, not {list(result.variables)}")
 
 
 class ReadDataset(OpenDataset):

@@ -10,10 +10,10 @@ Rules
   more than copying into it, so a contestant would otherwise profit from the memory that the previous one freed.
 - Rounds continue until there are enough of them and the fastest contestant has run for long enough, because short
   turns are easily disturbed.
-- If a contestant close to the fastest reached its best time only once, a later pass adds rounds: a time that was
-  reached twice is reproducible, and disturbances of a machine last for minutes.
-- A contestant that has had two turns, has used up its time and is more than three times slower than the fastest gets
-  no further turns.
+- If a contestant close to the fastest reached its best time only once, more rounds are needed: only a time that was
+  reached twice is reproducible. A later pass adds them, because disturbances of a machine last for minutes.
+- A contestant that has had two turns, has used up its time budget and is more than three times slower than the fastest
+  gets no further turns.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from benchmarks.data import Scale
 from benchmarks.workloads import Workload, WrongResult
 from benchmarks.workspace import Workspace
 
-FAR_BEHIND = 3.0  # multiple of the fastest time; slower contestants stop when their time is used up
+FAR_BEHIND = 3.0  # multiple of the fastest time; slower contestants stop when their time budget is used up
 MIN_TURNS = 2  # turns; a contestant never stops earlier, since a single turn may have been disturbed
-MAX_ROUNDS = 8  # multiple of the requested rounds; maximum in one pass
+MAX_ROUNDS = 8  # maximum rounds of a workload in one pass, as a multiple of the requested rounds
 CONTENDER = 1.5  # multiple of the fastest time; contestants below it must reproduce their best time
 SAME = 1.02  # ratio; two turns whose times differ by less count as equal
 
@@ -46,7 +46,7 @@ class Entry:
     """The turns of a contestant in a workload."""
 
     times: list[float] = field(default_factory=list)  # for each turn: seconds (or MiB) per operation
-    status: str = "ok"  # otherwise, why there is no time: "-" (unsupported), "absent", "wrong", "error"
+    status: str = "ok"  # or the reason why there is no time: "-" (unsupported), "absent", "wrong", "error"
     note: str = ""
     atomic: bool = False
     spent: float = 0.0  # total seconds of all turns
@@ -67,7 +67,7 @@ def measure(
     progress: Progress,
     before: Result | None = None,
 ) -> Result:
-    """Run a workload with all available contestants; add their turns to `before`."""
+    """Run a workload with all available contestants. Their turns are added to those in `before`."""
     result = before or {name: Entry() for name in workload.entrants}
     for name, entry in result.items():
         if workload.contestant(name) not in contestants:
@@ -141,7 +141,7 @@ def _turn(workload: Workload, space: Workspace, contestant: Contestant, name: st
 
 
 def _trim() -> None:
-    """Return freed memory to the system, if the C library can."""
+    """Return freed memory to the system, if the C library supports that."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

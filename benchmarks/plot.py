@@ -19,9 +19,9 @@ COLOURS = {
     "tensorstore 64": "#2b6cb0",
     "zarrista": "#5e3c99",
 }
-LEFT, WIDTH, RIGHT = 230, 640, 30  # pixels: labels, axis, margin
+LEFT, WIDTH, RIGHT = 230, 640, 30  # pixels: width of the labels, the axis and the margin
 ROW, TOP = 17, 62  # pixels: height of a row, height of the legend
-LOW = 0.5  # multiple at the left end of the axis
+LOW = 0.5  # multiple of the time of `limit` at the left end of the axis
 STYLE = (
     "text{font:11px sans-serif;fill:#222}.section{font-weight:bold}"
     ".grid{stroke:#ddd}.one{stroke:#222}.goal{stroke:#2a9d3a;stroke-width:2}"

@@ -2,8 +2,8 @@
 
 Rules
 - Bytecode is cached in the directory of the run. The first start of a process, which fills the cache, is not timed.
-- Peak memory is the memory that an operation needs in addition to what the process used before, and to the array that
-  the operation returns.
+- Peak memory is the memory that an operation needs in addition to the memory that the process used before and to the
+  array that the operation returns.
 
 `python -m benchmarks.processes CONTESTANT read|write PATH IMAGE` is the command whose memory is measured.
 """

@@ -6,7 +6,7 @@ compared with the source. The cluster is started before the first round, and sta
 
 - `zarrlite`: `zarrlite.reencode(source, target, chunks=..., dask=client)`
 - `zarr-python, rechunked`: `dask.array.from_zarr(source).rechunk(chunks).to_zarr(target)`
-- `zarr-python, same blocks`: dask with the blocks that zarrlite chooses: whole chunks of both arrays, never split
+- `zarr-python, same blocks`: dask with the same blocks as zarrlite, each consisting of whole chunks of both arrays
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import zarrlite
 from benchmarks.data import image
 from zarrlite.tools.transfer.blocks import block_shape
 
-LENGTH = 64  # rows of a source chunk; columns of a target chunk
+LENGTH = 64  # number of rows in a source chunk, and of columns in a target chunk
 WORKERS = (1, 2)
 Job = Callable[[Any, str, str], object]
 
@@ -98,7 +98,7 @@ def measure(root: str, shape: tuple[int, int], rounds: int) -> dict[tuple[str, i
                     seconds = time.perf_counter() - start
                     best[name, workers] = min(seconds, best.get((name, workers), seconds))
                     if not np.array_equal(zarrlite.open_array(target, mode="r")[...], data):
-                        raise ValueError(f"{name} has stored other elements")
+                        raise ValueError(f"{name} has stored wrong elements")
                     shutil.rmtree(target)
     return best
 

@@ -97,7 +97,7 @@ def ratios(workload: Workload, result: Result) -> dict[str, float]:
 
 
 def best_peer(result: Result) -> str | None:
-    """Return the name of the peer with the best figure. Returns None if no peer has one."""
+    """Return the name of the peer with the best figure. Returns None if no peer has a figure."""
     figures = {name: best for name in PEERS if name in result and (best := result[name].best) is not None}
     return min(figures, key=figures.__getitem__, default=None)
 

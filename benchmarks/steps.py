@@ -1,8 +1,8 @@
 """`python -m benchmarks.steps`: print where the time of small operations goes, step by step.
 
 Rules
-- Every step is one that zarrlite, or any program, has to perform. It is timed alone in loops; the fastest loop is the
-  result.
+- Every step is work that zarrlite, or any program with the same task, has to do. It is timed alone, in loops; the
+  fastest loop is the result.
 - The total exceeds the sum of the steps, because it includes the calls between them, and because a loop over a single
   step keeps caches warm.
 """
@@ -31,8 +31,8 @@ from zarrlite.stores.filelock import lock_path
 from zarrlite.stores.paths import Root
 
 Step = tuple[str, Callable[[], Any]]
-LOOPS, REPEATS = 100, 60  # calls per loop; loops, the fastest of which is the result
-BATCH = 32  # files that are stored in one call
+LOOPS, REPEATS = 100, 60  # number of calls in a loop; number of loops (the fastest one is the result)
+BATCH = 32  # number of files that are stored in one call
 SHAPE, CHUNK, INNER = (2048, 2048), (128, 256), (64, 64)
 READ = os.O_RDONLY | os.O_CLOEXEC
 ELEMENT, BLOCK = (650, 1290), (slice(640, 704), slice(1280, 1344))

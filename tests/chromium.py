@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 60  # seconds; a condition that takes longer to become true fails the test
-# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes are first
-# duplicated to descriptors from 10 on, so that neither is overwritten if its own descriptor is 3 or 4.
+# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes may themselves be
+# descriptors 3 or 4. They are first duplicated to numbers above 9, so that `dup2` overwrites neither of them.
 _LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]
@@ -46,7 +46,7 @@ class Page:
         self.requests: list[str] = []
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command of the DevTools protocol, and return its result. Events that arrive before it are recorded."""
+        """Send a DevTools command, and return its result. Events that arrive before the result are recorded."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params, **self._session}
         self._send.write(json.dumps(message).encode() + b"\0")

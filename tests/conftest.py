@@ -46,7 +46,7 @@ def _registries() -> Iterator[None]:
 
 
 def load_peer(name: str) -> ModuleType:
-    """Import a peer. If it is not installed, fail the test if peers are required, and skip it otherwise."""
+    """Import a peer. If the peer is not installed, skip the test, or fail it if peers are required."""
     try:
         return importlib.import_module(name)
     except ImportError:

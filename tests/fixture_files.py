@@ -1,4 +1,4 @@
-"""The files of spec_fixtures/, and helpers for the tests that run them."""
+"""The files in spec_fixtures/, and helpers for the tests that run them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Choose the libraries for zstd and CRC32C that zarrlite uses in the tests.
 
 `ZARRLITE_WITHOUT="zstandard google_crc32c" pytest` runs the tests as if these packages were not installed: zarrlite
-then uses `compression.zstd` (or backports.zstd) and the package crc32c. The tests themselves may import both.
+then uses `compression.zstd` (or backports.zstd) and the package crc32c. The tests themselves can import all of them.
 """
 
 from __future__ import annotations

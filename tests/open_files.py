@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def open_files(directory: Path) -> list[str]:
-    """Return the open files and directories below a directory. Connections of other tests are not included."""
+    """Return the open files and directories below a directory, but not the connections of other tests."""
     found = []
     for number in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # another thread may have closed it meanwhile
+        with contextlib.suppress(OSError):  # another thread may have closed this descriptor in the meantime
             found.append(os.readlink(f"/proc/self/fd/{number}"))
     return sorted(path for path in found if path.startswith(str(directory)))

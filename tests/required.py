@@ -1,4 +1,4 @@
-"""Requirements of tests that may not be installed."""
+"""Optional requirements of tests: packages and programs that may not be installed."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Rules
 - Every class in a registry has a row, with all of its names and the extra that it needs.
-- Names of the core specification and of the extension registry come first, then those of numcodecs, then proposals.
+- Names from the core specification and the extension registry come first, then those from numcodecs, then proposals.
 
 `python -m tests.supported_table` writes the page.
 """

@@ -46,7 +46,7 @@ LAYERS = (
     ("tools",),
     ("__init__", "bridge", "layout", "storage", "testing", "__main__"),
 )
-TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", "dtype", *LAYERS[-1]}  # every other entry is a folder
+TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", "dtype", *LAYERS[-1]}  # all other names are folders
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
 # Imports inside functions that point upwards, as (importer, imported).
@@ -138,7 +138,7 @@ def _resolve(name: str, package: str, modules: Iterable[str]) -> str | None:
 
 
 def find_circles(imports: Iterable[Import]) -> list[list[str]]:
-    """Return the sets of modules that import each other, directly or through others, each sorted."""
+    """Return each set of modules that import each other, directly or through others, as a sorted list."""
     graph: dict[str, set[str]] = {}
     for importer, imported, in_function in imports:
         if not in_function:
@@ -208,7 +208,8 @@ def test_the_contributors_page_lists_the_packages_in_order() -> None:
     assert {module.split(".")[0] for module in find_modules(PACKAGE)} & RANK.keys() <= set(listed)
 
 
-# The graph does not contain the import of a package before its submodules, so this test actually imports each module.
+# Python imports a package before its submodules. The graph does not contain these imports, so this test actually
+# imports each module, in a process of its own.
 IMPORT_EACH_FIRST = """
 import importlib, os, sys, traceback, numpy
 for name in sys.argv[1:]:

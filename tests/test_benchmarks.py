@@ -26,7 +26,7 @@ from benchmarks.workspace import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of peers
 
-# These take a process for each contestant. Other workloads read and write the same layouts in this process.
+# These workloads start a process for each contestant. Others read and write the same layouts in this process.
 SLOW = re.compile("peak/.*/(1M|shard/64K)/")
 WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW.match(workload.name)}
 UNSUPPORTED = {

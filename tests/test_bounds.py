@@ -266,7 +266,7 @@ def test_a_document_with_many_unknown_names_searches_the_installed_packages_once
     searches = []
     search = importlib.metadata.entry_points
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **keys: searches.append(keys) or search(**keys))
-    monkeypatch.syspath_prepend("/nowhere")  # a changed path is searched again
+    monkeypatch.syspath_prepend("/nowhere")  # a change of `sys.path` invalidates the result of earlier searches
     array = zarrlite.create_array({}, shape=3, dtype="i1").metadata.to_json()
     for n in range(3):
         names = [{"name": f"unknown.{n}.{i}", "must_understand": False} for i in range(500)]

@@ -57,7 +57,7 @@ def take_part(array: Array, worker: int, workers: int, barrier: Any) -> None:
 
 
 def run_threads(work: Callable[[int], None]) -> None:
-    """Run sixteen threads. If some fail, raise an error that is not a BrokenBarrierError caused by another error."""
+    """Run sixteen threads. If some fail, raise one of their errors: a BrokenBarrierError only if there is no other."""
     with ThreadPoolExecutor(16) as pool:
         errors = [future.exception() for future in [pool.submit(work, i) for i in range(16)]]
     for error in sorted(filter(None, errors), key=lambda e: isinstance(e, threading.BrokenBarrierError)):
@@ -147,7 +147,7 @@ def spawned() -> Iterator[Any]:
 
 @layouts
 def test_four_spawned_processes_lose_nothing(tmp_path: Path, spawned: Any, layout: dict[str, Any]) -> None:
-    # for every job, the array is pickled; the job writes some of its elements
+    # every job receives a pickled copy of the handle, and writes some elements of the array
     array = zarrlite.create_array(tmp_path, shape=SIZE, dtype="int32", **layout)
     for value in range(1, ROUNDS + 1):
         jobs = [(array, slice(i, None, 8), value) for i in range(8)]
@@ -328,7 +328,7 @@ def test_a_killed_writer_leaves_the_old_value_or_the_new_one(
             chunk = slice(start, start + size)
             assert values[chunk].tolist() in (before[chunk].tolist(), after[chunk].tolist())
         assert sorted(reopened.store.list()) == keys
-        reopened[0] = 1  # no lock is left, for which the next writer would wait
+        reopened[0] = 1  # would wait if the killed writer had left a lock
     assert kills >= 100 // len(KILLED) - 1
 
 

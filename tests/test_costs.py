@@ -21,7 +21,7 @@ MAX_PYTHON_CALLS = 70  # maximum to read one chunk
 
 
 def count_calls(operation: Callable[[], Any]) -> tuple[int, int]:
-    """Return the number of calls of Python functions and of C functions during an operation."""
+    """Return how many calls of Python functions and how many calls of C functions an operation makes."""
     counts = {"call": 0, "c_call": 0}
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -57,7 +57,7 @@ READS: dict[str, Callable[[Array], Any]] = {
 def test_reading_one_chunk_takes_few_calls(
     array: Array, read: Callable[[Array], Any], record_property: Callable[[str, Any], None]
 ) -> None:
-    read(array)  # do what is done only once for each array
+    read(array)  # a first read, because some work is done only once for each array
     python, c = count_calls(lambda: read(array))
     record_property("python_calls", python)
     record_property("c_calls", c)
@@ -144,7 +144,7 @@ def opened_files(do: Callable[[], Any]) -> list[str]:
     def recording(real: Any) -> Any:
         return lambda path, *rest, **keywords: (found.append(os.fspath(path)), real(path, *rest, **keywords))[1]
 
-    # patched instead of audited: an audit hook cannot be removed, and an interrupt could occur in it
+    # functions are patched, because an audit hook could not be removed, and tests of interrupts would interrupt it
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", recording(os.open))
         patch.setattr("builtins.open", recording(open))

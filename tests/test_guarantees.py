@@ -89,7 +89,8 @@ def test_every_named_scene_exists(row: Row) -> None:
 
 
 READS = 200
-CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]  # one `get` reads such a chunk
+# kinds of arrays whose chunks are read with a single `get`
+CHUNKS = ["raw", "zstd", "crc32c", "pad, offset and suffix", "strings", "structs"]
 SHARDS = ["shards rewritten", "shards in place", "shards appended", "shards, index first"]
 PARTS = ["parts", "parts, all sized", "parts, last empty", "parts, index apart", "parts, index apart, appended"]
 

@@ -104,7 +104,7 @@ def test_a_frame_is_decoded_only_if_it_is_complete_and_nothing_follows(zstd: Any
 
 def test_a_frame_with_a_wrong_size_is_refused_before_more_is_decoded(zstd: Any) -> None:
     frame = bytearray(zstd.Compressor(3, checksum=False).compress(bytes(2**20)))
-    assert frame[4] & 0xE0 == 0xA0  # the descriptor announces a content size field of 4 bytes
+    assert frame[4] & 0xE0 == 0xA0  # the header descriptor: a content size field of 4 bytes follows
     frame[5:9] = (1000).to_bytes(4, "little")
     with pytest.raises(zstd.Error):
         zstd.Decompressor().decompress(frame, 1000)

@@ -30,7 +30,7 @@ try:
 except ImportError:  # obstore is not installed, so there is nothing to test
     WORKLOADS = {}
 else:
-    # left out, because it takes a process for each contestant and is measured in the same way as peak/read
+    # without peak/write, which starts a process for each contestant and is measured in the same way as peak/read
     WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if "peak/write" not in workload.name}
 UNSUPPORTED = {("tensorstore 32", "open"), ("tensorstore 64", "open")}
 
@@ -97,7 +97,7 @@ class _Echo(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def echo(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The port of a server that echoes its input once a given number of connections have sent some."""
+    """The port of a server that echoes its input, but only once a given number of clients have sent data."""
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

@@ -19,7 +19,7 @@ from zarrlite.stores.base import InPlace, overwrite
 
 COMPRESSED = [Bytes(), Zstd(), Crc32c()]
 DATA = np.arange(1, 4097, dtype="u2").reshape(64, 64)
-INDEX = 4 * 16 + 4  # bytes of the index of a shard of four inner chunks
+INDEX = 4 * 16 + 4  # bytes; size of the index of a shard with four inner chunks
 
 
 class RecordingStore(MemoryStore):
@@ -168,7 +168,7 @@ def test_a_chunk_among_many_takes_few_calls(tmp_path: Path, codecs: Any, read: i
         zarrlite.create_array(tmp_path / name, shape=data.shape, chunks=chunk, dtype="u2", codecs=codecs)
         for name in ("first", "second")
     )
-    first[...] = data  # do what is done only once
+    first[...] = data  # a first write, because some work is done only once
     calls = count_calls(lambda: second.__setitem__(..., data))[0] / MANY, count_calls(lambda: second[...])[0] / MANY
     print(f"{calls[0]:.0f} calls to write a chunk, {calls[1]:.0f} to read it")
     assert (second[...] == data).all()

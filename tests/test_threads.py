@@ -1,4 +1,4 @@
-"""The one thread pool: every job is done once, the first error stops all, small work runs inline, forks are safe."""
+"""The shared thread pool: jobs run once, the first error stops the others, small work runs inline, forks are safe."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_jobs_are_pulled_as_they_are_needed() -> None:
 
     threads.run(do, jobs(), LARGE)
     assert done == 200
-    assert max(ahead) <= 4 + 4  # one for each worker, and four that are pulled to see how many threads are needed
+    assert max(ahead) <= 4 + 4  # one for each worker, and four pulled in advance to determine the number of threads
 
 
 class JobError(Exception):
@@ -106,7 +106,7 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
     done: list[int] = []
     threads.run(done.append, range(10), nbytes)  # the pool still works
     assert sorted(done) == list(range(10))
-    assert len(started) == count  # no job of the failed call was started after it
+    assert len(started) == count  # the failed call has started no more jobs
 
 
 def test_an_error_of_the_job_iterator_is_raised() -> None:
@@ -189,7 +189,7 @@ def test_only_one_job_is_deferred_at_a_time() -> None:
 
     threads.run_later(do, "first")
     assert started.wait(60)
-    threads.run_later(do, "second")  # does not wait for the first, but runs immediately
+    threads.run_later(do, "second")  # runs immediately, without waiting for the first job
     assert done == [("second", threading.main_thread())]
     proceed.set()
     assert threads.finish_deferred()
@@ -295,7 +295,7 @@ def test_a_place_keeps_no_reference_to_a_call_that_has_ended() -> None:
 
     threads.run(use, range(8), 0, place)
     del use
-    for _ in range(600):  # a thread of the pool may be just about to release it
+    for _ in range(600):  # a thread of the pool may not have released it yet
         gc.collect()
         if references[0]() is None:
             return

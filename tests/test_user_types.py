@@ -21,7 +21,7 @@ GOOD, BAD = FOLDER / "good_code.py", FOLDER / "bad_code.py"
 
 @pytest.fixture(scope="module")
 def errors() -> dict[str, list[tuple[int, str]]]:
-    """Run mypy on both files; return the line and the code of every error, by the name of the file."""
+    """Run mypy on both files; return the line and the code of every error, keyed by file name."""
     if importlib.util.find_spec("mypy") is None:
         lacking("mypy is not installed")
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary"]

@@ -9,7 +9,7 @@ from zarrlite import ByteRange, Store
 
 
 class UserStore(Store):
-    """A store backed by a dict, with `get`, `set`, `erase` and `list`. Its `set` does not take `new`."""
+    """A store backed by a dict, with `get`, `set`, `erase` and `list`. Its `set` has no parameter `new`."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}

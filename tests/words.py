@@ -3,8 +3,9 @@
 Rules (CONTRIBUTING.md, "Words")
 - No sentence of a docstring or a comment begins with one of `SENTENCE_OPENINGS`, and no comment begins with one of
   `COMMENT_OPENINGS`.
-- The docstring of a function or method begins with a verb, or with "Whether". A script cannot tell verbs from nouns:
-  it refuses the words of `NEVER_VERBS` and plurals. Properties, fixtures and tests may begin with a noun phrase.
+- The docstring of a function or method begins with a verb, or with "Whether". A script cannot tell verbs from nouns,
+  so it only refuses the words of `NEVER_VERBS` and plurals. Properties, fixtures and tests may begin with a noun
+  phrase.
 - The phrases of `GLOSSARY` are not used in docstrings, comments, test names and (outside of the tests) messages.
 - Pages in Markdown follow the same rules as docstrings, except for their code blocks.
 - Text in backticks or double quotes is code or a quotation, and is not checked.
@@ -170,7 +171,7 @@ def _comments(source: str) -> Iterator[Passage]:
         if not block:
             first = row
         block.append(token.string.lstrip("#!").strip())
-        last, column = row, start if alone else -1  # a comment after code is never continued
+        last, column = row, start if alone else -1  # a comment after code never continues on the next line
     if block:
         yield Passage(first, "\n".join(block))
 

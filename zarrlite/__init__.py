@@ -3,7 +3,7 @@
 Rules
 - `_MODULES` maps every public name to the module that defines it. A name is imported when it is first used, so that
   `zarrlite --help` loads neither numpy nor the rest of the library.
-- Type checkers read the import statements below the table; a test checks that both lists agree.
+- Type checkers read the import statements below the table; a test checks that the table and the imports agree.
 """
 
 import importlib
@@ -95,8 +95,8 @@ _ROOMS = (
     "storage_transformers",
     "stores",
 )
-# further submodules that are attributes at run time. Type checkers do not know them without an explicit import,
-# because they import this module and are therefore not imported below.
+# further submodules that are attributes at run time. They import this module and are therefore not imported below, so
+# type checkers know them only after an explicit import.
 _TOOLS = ("bridge", "core", "dtype", "layout", "n5", "storage", "testing", "tiff")
 __all__ = list(_MODULES)
 

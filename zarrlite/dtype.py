@@ -1,7 +1,7 @@
 """Data types under zarr-python's names: `zarrlite.dtype.Int8`, `parse_dtype` and others.
 
 A `ZDType` wraps one of the data types in `zarrlite.data_types`, and has the methods that scripts written for
-zarr-python call. Every function with a parameter `dtype` accepts it.
+zarr-python call. Every parameter named `dtype` accepts a `ZDType`.
 """
 
 from __future__ import annotations

@@ -105,7 +105,10 @@ class MetadataError(ZarrliteError, ValueError):
         return f"{text} (and {others} more)" if others else text
 
     def under(self, prefix: str, document: str | None = None) -> Self:
-        """Return the same error, with `prefix` prepended to every pointer and, if passed, the name `document`."""
+        """Return the same error, with `prefix` prepended to every pointer.
+
+        If `document` is passed, it becomes the name of the document.
+        """
         others = tuple(p.under(prefix, document) for p in self.problems) if len(self.problems) > 1 else ()
         return type(self)(
             self.message,

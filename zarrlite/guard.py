@@ -28,7 +28,7 @@ else:
         def __enter__(self) -> bool:
             held: list[bool] = []
             try:
-                held.extend(map(self.acquire, (True,)))  # stores the result before a handler can run
+                held.extend(map(self.acquire, (True,)))  # `held` is changed before a signal handler can run
             except BaseException:
                 if held:
                     self.release()

@@ -82,7 +82,7 @@ def open(  # noqa: A001
     view = N5Store(open_store(store))
     root = view.attributes("")
     if root is not None:
-        parse_user_attributes(root)  # refuses an unknown version, even if `path` is not the root
+        parse_user_attributes(root)  # refuses unknown N5 versions; the version is stored at the root
     return opening.open(
         view, mode="r", path=path, options=options, missing_chunks=missing_chunks, max_chunk_bytes=max_chunk_bytes
     )
@@ -93,8 +93,8 @@ def write_documents(
 ) -> list[str]:
     """Write a `zarr.json` for every dataset and group at and below a path.
 
-    Afterwards, `zarrlite.open` and every other library that supports the codec can open the container. Nothing is
-    written if one of the nodes cannot be converted.
+    Afterwards, the container can be opened with `zarrlite.open`, and with every other library that supports the chosen
+    `codec`. Nothing is written if one of the nodes cannot be converted.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def create_array(
 ) -> Array:
     """Create an N5 dataset, whose chunks are stored as N5 blocks.
 
-    No `zarr.json` is written. The shape and the attributes of the array therefore cannot be changed until
-    `write_documents` has added one.
+    No `zarr.json` is written. Without this document, which `write_documents` adds, the shape and the attributes of the
+    array cannot be changed.
 
     Parameters
     ----------

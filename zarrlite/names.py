@@ -2,9 +2,9 @@
 
 Rules
 - A path has no leading or trailing `/`; the path of the root is empty.
-- Node names follow the core spec, Node names. Nodes whose names start with the reserved prefix `__` can be read,
-  because xarray writes such a name (`__xarray_dataarray_variable__`), but they cannot be created. Names that start
-  with `__zarrlite.` are refused altogether: this prefix is reserved for zarrlite's own keys.
+- Node names follow the section "Node names" of the core spec. Nodes whose names start with the reserved prefix `__` can
+  be read, because xarray writes such a name (`__xarray_dataarray_variable__`), but they cannot be created. Names that
+  start with `__zarrlite.` are refused altogether: this prefix is reserved for zarrlite's own keys.
 - Functions named `*_fault` return the rule that a text breaks, worded as an error message, or None if it breaks none.
 """
 
@@ -55,7 +55,7 @@ def name_fault(name: str) -> str | None:
     # core spec, Node names: 'must not be "zarr.json"'
     if name == DOCUMENT:
         return f"node names must not be {DOCUMENT!r}, the metadata document"
-    if "\0" in name or "\\" in name:  # not in the core spec, but no store accepts them
+    if "\0" in name or "\\" in name:  # the core spec does not forbid these characters, but no store accepts them
         return "node names must not contain NUL or a backslash"
     if has_surrogates(name):
         return "node names must not contain lone surrogates, which are not Unicode text"
@@ -95,8 +95,8 @@ def key_prefix(path: str) -> str:
 def key_text_fault(text: str) -> str | None:
     """Return the rule that text from a document would break as part of a key. Returns None if it is safe.
 
-    The proposals do not restrict such text. Without this check, a key could lead outside of the array or be that of a
-    document.
+    The proposals for extensions that add text to keys, such as `suffix`, do not restrict this text. Without this check,
+    a key could lead outside of the array, or be the key of a document.
     """
     if text.startswith("/") or text.endswith("/") or "//" in text:
         return "must not start or end with '/' and must not contain '//'"

@@ -2,22 +2,24 @@
 
 Rules
 - No other module starts threads for reading or writing. A worker thread never submits work to its own pool.
-- The threads of a call, including the calling one, pull jobs from one shared iterator. The first error stops them all.
+- The threads of a call, including the calling one, pull jobs from one shared iterator. The first error in one of these
+  threads stops them all.
 - Both pools belong to the process: many concurrent calls use no more threads than one call. Requests to one place (a
   bucket, a host) are also limited across all calls. A call waits only for jobs that have started and runs all others
-  itself, so that it finishes even if every thread is busy. Threads join it as soon as they have finished with other
+  itself, so that it finishes even if every thread is busy. Threads join a call as soon as they have finished with other
   calls.
-- Threads that wait for requests decode and encode inside `work`, which admits at most one of them per core. Each takes
-  over the scratch buffers and compressors of a thread that was admitted before, so that one set per core is enough.
-- Jobs that wait for requests declare how many bytes they hold meanwhile. All jobs of the process together hold at most
-  `MAX_IN_FLIGHT_BYTES`; a single job that is larger runs alone.
-- A pool starts when it is first needed. A forked child does not inherit it.
+- Threads that wait for requests decode and encode inside `work`, which admits at most one of them per core. An admitted
+  thread takes over the scratch buffers and compressors of one that was admitted before, so that one set per core is
+  enough.
+- Jobs that wait for requests declare how many bytes they hold while they wait. All jobs of the process together hold at
+  most `MAX_IN_FLIGHT_BYTES`; a single job that is larger runs alone.
+- A pool starts when it is first needed. A forked child process does not inherit the pools of its parent.
 - An interrupt (Ctrl-C) may stop the calling thread while it submits work, before it receives the future. Each call
   therefore keeps track of its own helper threads (`_Helpers`). For the same reason, the threads of a pool are started
   by another thread: a thread whose start was interrupted would be unknown to its pool and keep the process from
   exiting.
-- At most one deferred job (`run_later`) exists at a time. Only callers that need the space that it frees wait for it
-  (`finish_deferred`).
+- At most one deferred job (`run_later`) exists at a time. A caller waits for the deferred job (`finish_deferred`) only
+  if it needs the space that the job frees.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _in_flight: dict[int, int] = {}  # thread -> bytes that its job holds, in the or
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one job: its future, and the call itself
 _max_workers: int | None = None  # threads that compute at the same time; None means one per core
 _max_requests: int | None = None  # simultaneous requests to one place; None means as many as the store allows
-_seats: SimpleQueue[dict[str, Any]] | None = None  # a seat per core: the content of `kept` for its user
+_seats: SimpleQueue[dict[str, Any]] | None = None  # one seat per core: `kept` for the thread that takes it
 _state = local()  # `is_worker`: this thread is pulling jobs from a queue; `waits`: it must take a seat to compute
 kept = local()  # scratch buffers and compressors that a thread keeps for its next job
 
@@ -144,12 +146,12 @@ class Place:
     """A bucket, a host or another destination of requests. All stores that use it share its request limit."""
 
     def __init__(self, requests: int) -> None:
-        self.requests = requests  # how many may be in flight
+        self.requests = requests  # maximum number in flight
         self._free = [None] * (requests - 1)  # one item for each thread that may join the calling thread
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has started yet
 
     def submit(self, calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
-        """Submit calls to the pool. They start immediately, or when a thread that serves this place becomes free."""
+        """Submit calls to the pool. Each starts immediately, or when a thread that serves this place becomes free."""
         from concurrent.futures import Future
 
         futures: list[Future[Any]] = [Future() for _ in calls]
@@ -160,7 +162,7 @@ class Place:
         return futures
 
     def call(self, work: Callable[[], R]) -> Future[R]:
-        """Submit one call. It is made even if the process begins to exit before a thread has started the call.
+        """Submit one call, which is made even if the process begins to exit before a thread has started it.
 
         Raises RuntimeError while the interpreter shuts down.
         """
@@ -171,7 +173,7 @@ class Place:
         taken.acquire()
         self._waiting.append((future, work))
         start_new_thread(self._start, (1, faults.append, taken.release))
-        taken.acquire()  # from here on, the pool makes the call before the interpreter shuts down
+        taken.acquire()  # now the call is in the pool, which makes it before the interpreter shuts down
         if faults:
             raise faults[0]
         return future
@@ -193,7 +195,7 @@ class Place:
             try:
                 self._free.pop()
             except IndexError:
-                return  # the threads that have joined look for further calls before they leave
+                return  # enough threads serve this place; they look for further calls before they leave
             try:
                 self._call_next()
             finally:
@@ -215,7 +217,7 @@ class Place:
 
 
 def place(name: Hashable, requests: int) -> Place:
-    """Return the place with this name, to which at most `requests` requests may be in flight."""
+    """Return the `Place` with this name, which allows at most `requests` requests to be in flight."""
     if _max_requests is not None:
         requests = min(requests, _max_requests)
     found = _places.get((name, requests))
@@ -227,7 +229,10 @@ def place(name: Hashable, requests: int) -> Place:
 
 
 def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
-    """Call `work` on a thread that may wait, within the limit of the place; without a place, one call per core."""
+    """Call `work` on a thread that may wait for requests, within the limit of a place.
+
+    Without a place, at most one call per core runs at the same time.
+    """
     return (at or place("calls that do not wait for requests", workers() + 1)).call(work)
 
 
@@ -235,9 +240,10 @@ def submit(work: Callable[[], R], at: Place | None) -> Future[R]:
 
 
 def run(do: Callable[[J], object], jobs: Iterable[J], nbytes: int, place: Place | None = None, held: int = 0) -> None:
-    """Run every job. Several threads are used for at least `MIN_SHARED_BYTES` of work, or if jobs wait for a place.
+    """Run every job, on several threads if `place` is passed or if `nbytes` is at least `MIN_SHARED_BYTES`.
 
-    `nbytes` is the amount of work in bytes. `held` is the number of bytes that each job holds while it waits.
+    `nbytes` is the amount of work in bytes. `place` is the destination of the requests for which jobs wait. `held` is
+    the number of bytes that each job holds while it waits.
     """
 
     def work(shared: Iterator[J]) -> None:
@@ -300,7 +306,7 @@ class _Helpers:
         self._stopped = False
 
     def call(self, work: Callable[..., R], *args: Any) -> R | None:
-        """Call `work`. Returns None instead if the call that these threads help has already ended."""
+        """Call `work`. Returns None without calling it if the call that these threads help with has already ended."""
         working = allocate_lock()
         with working:
             self._working.append(working)
@@ -353,7 +359,7 @@ def _has_room(thread: int) -> bool:
 
 
 def work(do: Callable[..., R], *args: Any) -> R:
-    """Call `do`, which decodes or encodes. A thread that waits for requests first takes one of the seats, one per core.
+    """Call `do`, which decodes or encodes. A thread of the waiting pool first takes a seat; there is one seat per core.
 
     The calling thread of a read or write takes no seat, because an interrupt could keep it from returning the seat.
     """
@@ -372,7 +378,7 @@ def work(do: Callable[..., R], *args: Any) -> R:
 
 
 def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list[R]:
-    """Return the results of all jobs, in order. As many jobs run concurrently as the place allows."""
+    """Return the results of all jobs, in order. Up to `place.requests` jobs run at the same time."""
     if place is None or len(jobs) < 2:
         return [do(job) for job in jobs]
     found: list[Any] = [None] * len(jobs)
@@ -387,7 +393,7 @@ def gather(do: Callable[[J], R], jobs: Sequence[J], place: Place | None) -> list
 def ahead(
     do: Callable[[J], R], jobs: Iterable[J], place: Place | None, held: Callable[[J], int] = lambda job: 0
 ) -> Iterator[R]:
-    """Yield the results of jobs, in order. Further jobs run ahead of time, as many as the place allows.
+    """Yield the results of jobs, in order. Up to `place.requests` further jobs run ahead of time.
 
     `held` returns the number of bytes that a job holds while it waits.
     """
@@ -397,7 +403,7 @@ def ahead(
     jobs = iter(jobs)
     helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
-    least = max(1, place.requests // 8)  # jobs to submit together: each submission starts a thread
+    least = max(1, place.requests // 8)  # minimum per submission, because each one starts a thread
 
     def do_ahead(job: J) -> list[R]:
         return [_holding(held(job), do, job)]
@@ -479,7 +485,7 @@ def finish_deferred() -> bool:
         future, do = _deferred.pop()
     except IndexError:
         return False
-    if future.cancel():  # not started yet: all threads of the pool may be waiting for this caller
+    if future.cancel():  # the job has not started: perhaps all threads of the pool wait for this caller
         do()
     else:
         future.exception()

@@ -224,7 +224,7 @@ def open_array(
     array_store = open_store(store)
     metadata = opening.open_array(array_store, mode="r", path=path, strict=strict).metadata
     if not isinstance(options, Mapping | None):
-        raise ArgumentError(f"options must be a mapping of JSON pointers, not {options!r}")
+        raise ArgumentError(f"options must be a mapping keyed by JSON pointers, not {options!r}")
     all_options = dict(options or {})
     last_codec = f"/codecs/{len(metadata.codecs) - 1}"
     all_options[last_codec] = {**_header_option(metadata), **all_options.get(last_codec, {})}
@@ -247,7 +247,7 @@ def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
         raise ArgumentError("the chunks of a TIFF array must all have the same shape, because they share a header")
     chunks = metadata.chunk_grid.chunk_shape((0,) * len(metadata.shape))
     for rgb in (False, True):
-        with contextlib.suppress(ArgumentError):  # their shape may be that of an RGB image but not of a grey one
+        with contextlib.suppress(ArgumentError):  # raised if chunks of this shape cannot be such images
             image_header = header(
                 chunks, metadata.data_type, rgb=rgb, byteorder=chain.byteorder, compression=chain.compression
             )
@@ -299,7 +299,8 @@ def open_folder(
     """Open a folder of TIFF files as a read-only array.
 
     Every `.tif` and `.tiff` file must have a name like a chunk key: `c/0/1.tiff`, `c.0.1.tiff`, `0/1.tiff` or
-    `0.1.tiff`. The header of every file is read and checked immediately; all images must have one shape and format.
+    `0.1.tiff`. The header of every file is read and checked immediately; all images must have the same shape
+    and format.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""All sizes that were chosen by measurement. Comments give unit, effect, and the benchmark rows that show it."""
+"""All sizes that were chosen by measurement. Each comment gives unit, effect, and the benchmark rows that show it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are stored by multipart upl
 MIN_CONFLICT_PAUSE: Final = 0.005  # seconds; maximum length of the first pause after a conflict with another writer
 MAX_CONFLICT_PAUSE: Final = 1.0  # seconds; the maximum length of a pause doubles up to this limit
 MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; maximum total of the chunks that a process is transferring or decoding
-MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for room within that total starts anyway
+MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for others to free memory starts anyway
 IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two checks for room
 
 # Memory

@@ -43,7 +43,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def open(self, place: Any, *, write: bool = False, strategy: str = "rewrite") -> Any:
-        """Open the array at `place`. `strategy` is how shards are changed, in libraries that support several ways."""
+        """Open the array at `place`. `strategy` selects how shards are updated, if the library offers a choice."""
 
     @abstractmethod
     def get(self, array: Any, selections: Sequence[Any]) -> list[Any]:
@@ -63,11 +63,11 @@ class Contestant(ABC):
 
     def open_dataset(self, place: Any) -> Any:
         """Open an xarray dataset with consolidated metadata."""
-        raise Unsupported("has no engine of xarray")
+        raise Unsupported("has no xarray engine")
 
     @abstractmethod
     def members(self, path: str) -> dict[str, Any]:
-        """Return the arrays of a group by name. The metadata of each one has been parsed."""
+        """Return the arrays of a group by name. The metadata of each array has been parsed."""
 
     @abstractmethod
     def describe(self, array: Any) -> tuple[Any, ...]:

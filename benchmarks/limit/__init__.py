@@ -3,7 +3,7 @@
 Rules
 - Each chunk is opened, read, verified, decompressed and copied into the returned array. Two threads take chunks from
   one iterator. Small requests run in the calling thread.
-- It reads no more than necessary: only the selected rows of a raw chunk, only two bytes for a single element.
+- It reads no more than necessary: only the selected rows of a raw chunk, and only two bytes for a single element.
 - It trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
 - It allocates the array that it returns, as all contestants do, so every time includes the page faults of new memory.
 """

@@ -1,8 +1,8 @@
 """The `limit` baseline for arrays without shards, on disk and in memory.
 
 Rules
-- Loops are tight: as much as possible is prepared before them, because threads that hold the GIL for long would block
-  each other.
+- Loops are tight: as much as possible is prepared before them, because threads that hold the GIL for a long time would
+  block each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     inside: Any  # the selection within the chunk, a slice or an array
     start: int  # bounds of that selection
     stop: int
-    moved: Any  # the same selection, relative to `start`
+    moved: Any  # the same selection, counted from `start` instead of the first element of the chunk
     to: slice  # where the selected elements go in the result
 
 
@@ -58,7 +58,7 @@ class Chunks:
             os.close(fd)
             frame = buffer[:n]
             if value(frame) != int.from_bytes(buffer[n : n + 4], "little") or stream(frame).readinto(decoded) != nbytes:
-                raise ValueError("wrong checksum or length of a chunk")
+                raise ValueError("a chunk has a wrong checksum or length")
             return shaped
 
         return decode
@@ -119,7 +119,7 @@ class Chunks:
     def select(self, selection: tuple[Any, Any]) -> Any:
         """Read an orthogonal selection: integers and slices, or two arrays of sorted integers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
-        if not isinstance(selection[0], (int, slice)):  # orthogonal indexing in numpy needs a column of row numbers
+        if not isinstance(selection[0], (int, slice)):  # numpy selects orthogonally if the row numbers are a column
             rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
         out = np.empty((rows[-1].to.stop, columns[-1].to.stop), DTYPE)
         jobs = [(row, column) for row in rows for column in columns]
@@ -135,7 +135,7 @@ class Chunks:
             out[row.to, column.to] = decode(f"c/{row.number}/{column.number}")[row.inside, column.inside]
 
     def _select_raw(self, jobs: Iterator[tuple[Piece, Piece]], out: Array) -> None:
-        """Read only the range of rows that are selected or, of a single row, only the range of columns."""
+        """Read only the range of selected rows or, if only one row is selected, the range of selected columns in it."""
         root, w = self.place, self.chunk[1]
         for row, column in jobs:
             fd = os.open(f"{root}/c/{row.number}/{column.number}", READ)

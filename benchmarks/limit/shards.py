@@ -34,7 +34,8 @@ from benchmarks.limit.tools import (
 
 BLOCK = 2**20  # decoded bytes; inner chunks are read and written in blocks of this size
 SMALL = 2**15  # decoded bytes of a chunk; up to this size, one call for many chunks is faster than one call for each
-Job = tuple[int, int, int, Array, tuple[int, int]]  # descriptor, row, column, index of a shard; first chunk of a block
+# a block to read: descriptor, row, column and index of its shard, and the position of its first chunk in the shard
+Job = tuple[int, int, int, Array, tuple[int, int]]
 
 
 class Shards:

@@ -23,7 +23,7 @@ from benchmarks.workloads import Workload
 CODECS = ("raw", "zstd")
 # multiples of the time of `limit`; higher without a delay, when server, proxy and client compete for the cores
 GOAL, GOAL_ON_LOOPBACK = 1.15, 1.3
-LEAD = 0.95  # no peer may be faster by more than a twentieth
+LEAD = 0.95  # no peer may be more than 5 % faster
 
 
 def catalogue(scale: RemoteScale) -> Iterator[Workload]:

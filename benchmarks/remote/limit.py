@@ -2,9 +2,9 @@
 
 Rules
 - Sixty-four threads take requests from one iterator. At most one thread per core decodes or encodes at a time.
-- It reads no more than necessary: two bytes for an element of a raw chunk, one range of a shard from the first to the
-  last inner chunk that is needed. A whole shard takes one request; parts of shards take two rounds of requests, one
-  for all indices and one for all inner chunks.
+- It reads little more than necessary: in a raw chunk, the range from the first to the last selected element; in a
+  shard, the range from the first to the last selected inner chunk. A whole shard takes one request; parts of shards
+  take two rounds of requests, one for all indices and one for all inner chunks.
 - It trusts the document and the server: no validation, no conditions, no ETags. Checksums are verified.
 """
 
@@ -132,7 +132,7 @@ class RemoteArray:
             self.chunk = tuple(codecs[0]["configuration"]["chunk_shape"])
             codecs = codecs[0]["configuration"]["codecs"]
         self.zstd = len(codecs) > 1
-        self.width = self.outer[1] // self.chunk[1]  # chunks along a row of a shard
+        self.width = self.outer[1] // self.chunk[1]  # number of chunks in a row of a shard
         self.count = self.width * self.outer[0] // self.chunk[0]  # chunks in a shard
         self.nbytes = self.chunk[0] * self.chunk[1] * 2
 
@@ -146,7 +146,7 @@ class RemoteArray:
         return _array(obstore.get_range(self.client, self._key(coords), start=start, end=stop))
 
     def _decode(self, data: Array, target: Array | None = None) -> Array:
-        """Return the elements of a chunk, valid until the next call, and copy them into `target` if it is given."""
+        """Return the elements of a chunk, which are valid until the next call. Copies them into `target`, if given."""
         if self.zstd:
             memory = scratch("decoded", self.nbytes)
             decompress(checked(data), memory)
@@ -262,7 +262,7 @@ class RemoteArray:
             take(coords, data)
 
     def _take_elements(self, coords: Coords, places: list[tuple[int, int, int]], out: Array) -> None:
-        """Read elements of a raw chunk with one request for the bytes from the first to the last."""
+        """Read elements of a raw chunk with one request, for the bytes from the first element to the last."""
         offsets = [2 * (i * self.chunk[1] + j) for _, i, j in places]
         first = min(offsets)
         data = self._range(coords, first, max(offsets) + 2).view(DTYPE)

@@ -3,7 +3,7 @@
 Rules
 - Half of the delay is added on the way to the server, the other half on the way back. Any number of connections,
   requests and answers can be in flight at the same time; the throughput is not bounded.
-- A new connection costs no delay: clients keep their connections open, as they would with a real server.
+- Opening a connection is not delayed, because clients keep their connections open, as they would with a real server.
 - Bytes pass through the proxy even with a delay of zero, so that its cost is part of every figure.
 
 `python -m benchmarks.remote.proxy PORT DELAY...` listens on a loopback port for each delay in milliseconds, forwards
@@ -40,7 +40,7 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.communicate()  # closes its standard input, and waits until it exits
+        self._process.communicate()  # closes the standard input of the process, and waits until it exits
 
 
 class _Way(asyncio.Protocol):

@@ -194,7 +194,7 @@ def test_the_number_of_tasks_under_way_is_bounded(
         progress=lambda n, total: under_way.update({n: (len(submitted) - n, total)}),
     )
     assert len(under_way) == len(submitted) > 20
-    assert max(under_way.values()) <= (8, len(submitted))  # two tasks per thread; killed workers may still be listed
+    assert max(under_way.values()) <= (8, len(submitted))  # two tasks per worker, including killed ones not yet removed
 
 
 @on_disk
@@ -233,7 +233,7 @@ def test_stores_that_workers_cannot_reach_are_refused(cluster: Client, tmp_path:
         zarrlite.copy(on_disk, {}, dask=cluster)
     with (
         zarrlite.ZipStore(tmp_path / "b.zip", mode="a") as store,
-        pytest.raises(ArgumentError, match="must be written by one process"),
+        pytest.raises(ArgumentError, match="must be written by a single process"),
     ):
         zarrlite.copy(on_disk, store, dask=cluster)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -25,7 +25,7 @@ import zarrlite
 from zarrlite.bridge import ZarrStore
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # xarray and zarr-python warn about upcoming changes
-NUMBERS = range(224)  # numbers of random datasets; 84 of these are written as Zarr v2
+NUMBERS = range(224)  # seeds of the random datasets, of which 84 are written as Zarr v2
 
 
 @pytest.fixture(scope="module")

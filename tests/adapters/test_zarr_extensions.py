@@ -93,7 +93,7 @@ def test_a_shard_after_a_header_is_read_in_two_requests() -> None:
     array = zarr.open_array(store, mode="r")
     store.read.clear()
     assert (array[11:15, 32:35] == DATA[11:15, 32:35]).all()
-    assert store.read == [60 * 16 + 4 + 5, 400]  # the index with the padding after it, and one inner chunk
+    assert store.read == [60 * 16 + 4 + 5, 400]  # two reads: the index and its padding, and one inner chunk
 
 
 @pytest.mark.parametrize("location", ["start", "end"])

@@ -131,7 +131,7 @@ def test_blocks_are_aligned_and_in_one_scratch_buffer(monkeypatch: pytest.Monkey
 
 def test_a_value_in_pieces_is_stored_as_one_value(tmp_path: Path) -> None:
     for store in (LocalStore(tmp_path), MemoryStore()):
-        store.change([("a/b", [b"0", letters(), b"1"]), ("a/c", [])])  # the directory a does not exist yet
+        store.change([("a/b", [b"0", letters(), b"1"]), ("a/c", [])])  # the directory 'a' does not exist yet
         store.update("d", lambda old: [letters(), letters()])
         expected = {"a/b": b"0abcdef1", "a/c": b"", "d": b"abcdef" * 2}
         assert {key: store.get(key) for key in store.list()} == expected

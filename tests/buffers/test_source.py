@@ -1,4 +1,4 @@
-"""Sources: every method of every kind of source returns the same value."""
+"""Sources: a value has the same bytes whichever kind of source reads it, and with whichever method."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def in_memory_store(value: bytes | None) -> Source:
 
 
 def around(inner: Callable[[bytes | None], Source], head: bytes, tail: bytes) -> Callable[[bytes | None], Source]:
-    """Return a function that puts `head` and `tail` around a value, and returns a window: a source that hides them."""
+    """Return a function that puts `head` and `tail` around a value, and returns a `Window` source, which hides both."""
     return lambda value: Window(inner(None if value is None else head + value + tail), len(head), len(tail), "pad")
 
 
@@ -284,7 +284,7 @@ def test_the_source_of_a_file_that_is_changed_in_place_is_not_current(tmp_path: 
     assert source.size() == 4
     store.change([(KEY, lambda old: InPlace([(4, b"456")]))])
     assert not source.is_current()
-    assert source.read_one() == b"0123"  # appended bytes belong to a later state of the value
+    assert source.read_one() == b"0123"  # without the bytes that were appended after it was opened
     source.close()
 
 

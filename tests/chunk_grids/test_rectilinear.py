@@ -173,7 +173,7 @@ def divided(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def expanded(axis: Any, length: int) -> list[int]:
-    """Return the lengths of all chunks along a dimension, with runs expanded as specified."""
+    """Return the lengths of all chunks along a dimension, with run-length encoding expanded as specified."""
     if isinstance(axis, int):
         return [axis] * -(-length // axis)
     return [edge for item in axis for edge in ([item] if isinstance(item, int) else [item[0]] * item[1])]
@@ -277,7 +277,7 @@ def test_resizing_keeps_the_elements_inside_the_new_shape(edges: list[int], leng
         expected = np.concatenate([expected[:length], np.zeros(max(0, length - len(expected)), expected.dtype)])
         assert np.array_equal(array[...], expected)
         assert np.array_equal(zarrlite.open(array.store, mode="r")[...], expected)
-    other.append(np.full(3, 9))  # this handle still has the metadata from before the array was resized
+    other.append(np.full(3, 9))  # `other` still has the metadata from before the array was resized
     assert np.array_equal(other[...], [*expected, 9, 9, 9])
     assert not list(check(array.store))
 

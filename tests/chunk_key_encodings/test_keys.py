@@ -1,4 +1,4 @@
-"""The chunk key encodings `default` and `v2`: encoding coordinates, and decoding only keys that they encode."""
+"""The chunk key encodings `default` and `v2` encode coordinates as specified, and refuse keys that they never write."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_key_with_the_wrong_number_of_dimensions_is_refused(
         assert encoding.decode(encoding.encode(coords), other) is None
 
 
-# keys of chunks with two coordinates, each invalid because of a single fault
+# invalid keys of chunks with two coordinates; each key has a single fault
 REFUSED = [
     ("c/01/0", "a leading zero"),
     ("c/00/0", "an additional zero"),

@@ -257,7 +257,7 @@ class OneByOneStore(LocalStore):
 
 
 class ShuffledStore(LocalStore):
-    """A store that returns values in the provided memory out of order, with gaps between them, or in other memory."""
+    """A store that returns values in its own memory, or in the requested memory in reverse order or with gaps."""
 
     way = "gaps"
 
@@ -343,7 +343,7 @@ def test_reading_one_inner_chunk_equals_reading_it_with_others(chain: Any, index
     array = zarrlite.open_array(tmp_path, mode="r")
     shard = tmp_path / "c/0/0"
     whole = shard.read_bytes()
-    first = len(whole) // 2  # the middle of the shard: in a chunk, or in the index if chunks are small
+    first = len(whole) // 2  # the middle of the shard is in a chunk, or in the index if the chunks are small
     changes = {
         "none": whole,
         "cut": whole[:-1],
@@ -413,7 +413,7 @@ def test_encoding_many_chunks_equals_encoding_each(chain: Any, values: list[list
 def test_chunks_written_together_equal_chunks_written_one_by_one(
     chain: Any, place: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_batch_bytes(monkeypatch, most)  # batches of several rows of chunks, or of 3 chunks
+    set_batch_bytes(monkeypatch, most)  # a batch contains several rows of chunks, or only 3 chunks
     data = DATA + 1
     data[16:32, :16] = data[48:, 48:] = 7  # chunks with only the fill value
     stores: Any = [MemoryStore(), MemoryStore()] if place == "memory" else [LocalStore(tmp_path / n) for n in "ab"]
@@ -521,7 +521,7 @@ def test_chunks_of_different_shapes_are_read_and_written(chain: Any) -> None:
 
 @pytest.mark.parametrize("order", ["row-major", "morton"])
 def test_a_codec_may_return_its_input(order: str) -> None:
-    """The input may be in scratch memory that is reused for the next batch; results must not change with it."""
+    """The input may be in scratch memory that the next batch overwrites; results must not share that memory."""
 
     @zarrlite.register
     @dataclass(frozen=True)
@@ -562,7 +562,7 @@ def test_the_batches_of_a_whole_shard_are_no_larger_than_the_shard(
 
     monkeypatch.setattr(OpenFile, "read", counted)
     np.testing.assert_array_equal(array[...], data)
-    assert len(sizes) == 1 + (14 if order == "row-major" else 1)  # reads: the index, and each non-empty batch
+    assert len(sizes) == 1 + (14 if order == "row-major" else 1)  # one read of the index, one per non-empty batch
     assert sum(sizes[1:]) <= (tmp_path / "c/0/0").stat().st_size
     index_size = sizes[0]
 

@@ -76,7 +76,7 @@ def test_elements_that_another_handle_has_added_are_kept(kind: str) -> None:
     other = zarrlite.open_array(store)
     other.resize((8, 8))
     other[6:, 6:] = 5
-    array[4:, 4:] = 1  # covers the whole chunk, according to the shape that this handle knows
+    array[4:, 4:] = 1  # according to the shape that `array` knows, this covers the whole chunk
     assert (zarrlite.open_array(store)[6:, 6:] == 5).all()
 
 

@@ -54,7 +54,7 @@ class FarStore(Store):
             self.gathered.notify_all()
             if self.count > self.alone:
                 self.gathered.wait_for(lambda: self.most >= self.expected, timeout=30)
-        time.sleep(0.002)  # so that no request ends before the other requests of its round have begun
+        time.sleep(0.002)  # no request may end before all requests that are made together have begun
         with self.gathered:
             self.under_way -= 1
 
@@ -74,7 +74,7 @@ class FarStore(Store):
         return self.values.list()
 
     def requests_of(self, operation: Callable[[], Any], at_once: int, first_round: int = 0, more: int = 0) -> int:
-        """Run an operation, check that it has `at_once` requests under way at once, and return how many it makes.
+        """Run an operation, check that it makes `at_once` requests at the same time, and return its number of requests.
 
         The first `first_round` requests do not wait for others. Up to `more` additional requests may be under way.
         """
@@ -120,7 +120,7 @@ def test_large_chunks_are_read_like_small_ones() -> None:
 
 def test_all_shards_of_a_selection_are_read_in_two_rounds() -> None:
     store, array = create([ShardingIndexed((8, 8), COMPRESSED)], 16)
-    # one inner chunk from each of 4 or 16 shards: first all indices at once, then all chunks
+    # one inner chunk from each of 4 or 16 shards: all indices are requested together, then all inner chunks
     assert store.requests_of(lambda: array[:8, ::16], 4) == 8
     assert store.requests_of(lambda: array[::16, ::16], 16) == 32
     assert np.array_equal(array[::16, ::16], DATA[::16, ::16])
@@ -203,7 +203,7 @@ def test_many_callers_share_the_threads_of_the_process(monkeypatch: pytest.Monke
 
 def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     store, array = create([Bytes()])
-    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # four chunks of 128 bytes, stored and decoded
+    monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 4 * 2 * 128)  # four chunks: 128 bytes stored, and 128 decoded
     assert store.requests_of(lambda: np.testing.assert_array_equal(array[...], DATA), 4) == 64
     monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", 1)  # each chunk exceeds this, so they are read one by one
     assert store.requests_of(lambda: array[...], 1) == 64
@@ -211,7 +211,7 @@ def test_bytes_under_way_are_bounded_in_the_process(monkeypatch: pytest.MonkeyPa
 
 
 class Counted(BytesBytesCodec):
-    """A codec that changes nothing, and counts the threads that use it at once. They wait for `expected` of them."""
+    """A codec that changes nothing, and counts the threads in it. Each waits until `expected` threads are in it."""
 
     name = "test.counted"
     gathered = threading.Condition()
@@ -283,7 +283,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
         def set(self, key: str, value: Any) -> None:
             self._request()
 
-    chunk, bound = 2**18, 2**21  # the bound has room for four chunks, stored and decoded
+    chunk, bound = 2**18, 2**21  # room for the stored and decoded bytes of four chunks
     data = np.random.default_rng(1).integers(0, 256, (64, chunk), "u1")
     near = MemoryStore()
     zarrlite.create_array(near, data=data, chunks=(1, chunk), codecs=codecs)
@@ -293,7 +293,7 @@ def test_memory_beyond_the_result_is_within_the_bound(codecs: Any, monkeypatch: 
     monkeypatch.setattr(threads, "MAX_IN_FLIGHT_BYTES", bound)
     operations: list[Callable[[], Any]] = [lambda: array[...], lambda: array.__setitem__(..., data)]
     for operation in operations:
-        store.requests_of(operation, 4)  # allocates scratch buffers, which are not to be measured below
+        store.requests_of(operation, 4)  # allocates scratch buffers, so that these are not measured below
         tracemalloc.start()
         try:
             before = tracemalloc.get_traced_memory()[0]

@@ -35,7 +35,7 @@ def run_on_terminal(*arguments: str, **environment: str) -> tuple[int, str]:
     while True:
         try:
             data = os.read(leader, 65536)
-        except OSError:  # the process has closed the other end
+        except OSError:  # the process has closed its end of the terminal
             break
         if not data:
             break

@@ -180,7 +180,7 @@ def test_locations_that_cannot_be_shown_are_reported_in_one_line(arguments, expe
 def test_a_permission_error_is_reported_in_one_line(hierarchy, run, monkeypatch):
     original = os.open
 
-    def denied(path, *rest, **keywords):  # file modes are not enough: root may read every file
+    def denied(path, *rest, **keywords):  # simulated, because root can read files whatever their mode
         if str(path).endswith("a.zarr/zarr.json"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return original(path, *rest, **keywords)
@@ -265,7 +265,7 @@ def test_points_in_time_are_text_in_json(hierarchy, run):
     assert run("dump", "t.zarr", "--format", "json").json["values"] == ["2020-01-31T12:00:00", "NaT"]
     zarrlite.create_array("s.zarr", data=np.array([(1, (2.5, "2020-01-31"))], RECORD))
     assert run("dump", "s.zarr", "--json").json["values"] == [{"id": 1, "at": {"x": 2.5, "when": "2020-01-31"}}]
-    zarrlite.create_array("d.zarr", data=np.array([90, "NaT"], "m8[s]"))  # the data type states the unit
+    zarrlite.create_array("d.zarr", data=np.array([90, "NaT"], "m8[s]"))  # plain numbers: the data type states the unit
     assert run("dump", "d.zarr", "--json").json["values"] == [90, "NaT"]
     generic = zarrlite.create_array(
         "g.zarr",

@@ -17,7 +17,7 @@ from zarrlite.tools.transfer.journal import JOURNAL
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Return a function that makes writes to a directory raise KeyboardInterrupt after a number of objects."""
+    """Return a function that makes writes to a directory raise KeyboardInterrupt after the first `count` writes."""
 
     def interrupt(directory: str, count: int) -> None:
         original = LocalStore.set
@@ -164,7 +164,7 @@ def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, r
     assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
     resumed = run("copy", "a.zarr", "b.zarr", "--json").json
     assert resumed["objects"] == 12
-    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # complete batches count, documents do not
+    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # objects in complete batches, not documents
     assert files("a.zarr") == files("b.zarr")
 
 

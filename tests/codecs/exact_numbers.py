@@ -140,7 +140,7 @@ def elements(array: Any) -> list[Any]:
 
 @functools.cache
 def edge_values(name: str) -> Any:
-    """Return values of a type at and next to the limits of all types: bounds, ties, powers of two, special values."""
+    """Return the edge values of all types, rounded to one type: bounds and their neighbours, ties, special values."""
     candidates = {Fraction(n, 4) for n in range(-10, 11)}
     for other in (*NATIVE_INTEGERS, *SMALL_INTEGERS, *FLOATS):
         for bound in bounds(other):

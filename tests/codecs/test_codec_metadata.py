@@ -280,7 +280,7 @@ def codec_json(name: str, **configuration: Json) -> Json:
 
 
 BIG = codec_json("bytes", endian="big")
-# members that are valid alone, but contradict an int16 array of shape (4, 6)
+# members that are valid on their own, but contradict an int16 array of shape (4, 6)
 MISFITS: list[tuple[dict[str, Json], str, str, str]] = [
     (
         {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}},
@@ -421,7 +421,7 @@ def test_the_byte_order_is_taken_from_the_innermost_elements(chain: list[Json], 
     assert ArrayMetadata.from_json(document(codecs=chain)).byte_order == order
 
 
-VALUES = ("BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation")  # classes of parameters, not of codecs
+VALUES = ("BloscCname", "BloscShuffle", "Endian", "ShardingCodecIndexLocation")  # enumerations, not codecs
 
 
 @pytest.mark.parametrize("name", [n for n in codecs.__all__ if n not in ("ArraySpec", *VALUES)])

@@ -20,7 +20,7 @@ class TestConditionalCompression(BytesBytesLaws):
     codec = Conditional((Zstd(), Crc32c(), Gzip()), 16, decision="compress_if_smaller")
 
     def test_json_reads_as_an_equal_codec(self) -> None:
-        """This law does not hold here: the decision is not part of the JSON, so it is lost."""
+        """Skip this law, because the JSON of the codec does not contain the decision."""
 
 
 def conditional(*codecs: Any, **members: Any) -> Any:

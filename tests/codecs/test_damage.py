@@ -218,7 +218,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((1,), "string"),
         b"\1\0\0",
         TruncatedError,
-        "codec vlen-utf8: has 3 bytes, but the number of elements alone takes 4",
+        "codec vlen-utf8: has 3 bytes, but the element count alone takes 4",
     ),
     (
         "vlen, another count",
@@ -234,7 +234,7 @@ DAMAGED: list[tuple[str, list[Any], Any, bytes, type, str]] = [
         ((2,), "string"),
         bytes.fromhex("02000000 00000000"),
         TruncatedError,
-        "codec vlen-utf8: has 8 bytes, but the number of elements and 2 lengths alone take 12",
+        "codec vlen-utf8: has 8 bytes, but the element count and 2 lengths alone take 12",
     ),
     (
         "vlen, an element that is too long",

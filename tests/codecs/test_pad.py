@@ -47,7 +47,7 @@ def test_padding_is_added_and_skipped(codec: Any, encoded: bytes) -> None:
     assert bytes(codec.encode(b"data")) == encoded
     assert codec.encoded_size(4) == len(encoded)
     assert bytes(codec.decode(encoded, 4)) == b"data"
-    other = bytes(b ^ 255 for b in encoded)  # padding with other bytes is skipped as well, without a comparison
+    other = bytes(b ^ 255 for b in encoded)  # padding is skipped without a check, so it may have other bytes
     assert bytes(codec.decode(other, 4)) == bytes(b ^ 255 for b in b"data")
 
 
@@ -169,7 +169,7 @@ def test_padding_functions_are_set_by_pointer_and_never_stored() -> None:
 )  # fmt: skip
 def test_existing_padding_is_kept_if_requested(chain: list[Any], options: Any, index: Any) -> None:
     def swap(store: zarrlite.MemoryStore, old: bytes, new: bytes) -> None:
-        """Replace the padding of the chunk. The existing padding must be `old`."""
+        """Replace the padding of the chunk, which must be `old`, with `new`."""
         compressor = chain[-1] if isinstance(chain[-1], Zstd) else None
         value = store.get("c/0") or b""
         padded = bytes(compressor.decode(value, 1000) if compressor else value)
@@ -211,7 +211,7 @@ def test_a_shard_with_headers_is_read_in_parts() -> None:
     store.reads.clear()
     assert array[2:4].tolist() == [2, 3]
     index_size = 4 * 16 + 4
-    # the size of the value is not known, so some of the padding is read as well, to notice truncated values
+    # the size of the value is unknown, so some of the padding is read as well, to detect a truncated value
     assert store.reads == [("c/0", -index_size - 6 - 14, -6), ("c/0", 14 + 2, 14 + 4 + 6)]
 
 

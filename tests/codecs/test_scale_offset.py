@@ -35,7 +35,7 @@ class TestNothing(ArrayArrayLaws):
 
 
 def step(value: Fraction | float, name: str) -> Fraction | float | None:
-    """Return the exact result of one operation, rounded to the type, or None if the type cannot represent it."""
+    """Round the exact result of one operation to the type. Returns None if the type cannot represent it."""
     if isinstance(value, float):
         return value
     if name in exact.FLOATS:
@@ -149,7 +149,7 @@ def test_parts_of_shards_are_read_alone() -> None:
     chain = [scale_offset(offset=1, scale=2), ShardingIndexed((2,), (LITTLE,), (LITTLE,))]
     bound = pipeline(chain, (8,), "int32", 5)
     stored = bytearray(encode(bound, np.arange(8, dtype="i4")))
-    stored[0] = 1  # an odd number in the first inner chunk, which decoding refuses
+    stored[0] = 1  # makes an element of the first inner chunk odd, which decoding refuses
     assert bound.take(bytes(stored), Selection.box((3,), (4,))).tolist() == [3, 4, 5, 6]
     with pytest.raises(ZarrliteError):
         bound.take(bytes(stored), Selection.box((0,), (4,)))

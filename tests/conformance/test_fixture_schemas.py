@@ -31,7 +31,7 @@ Located = tuple[str, str, Any]  # the proposal, the JSON pointer of the object, 
 
 
 def extensions(document: dict[str, Any]) -> Iterator[Located]:
-    """Yield the objects in a document that the proposals define, each at its own extension point."""
+    """Yield those objects in a document that are defined by a proposal and are at its extension point."""
     yield from find(document.get("chunk_key_encoding"), "/chunk_key_encoding", ("suffix",))
     yield from find_all(document.get("codecs"), "/codecs", ("pad", "offset"))
     yield from find_all(document.get("storage_transformers"), "/storage_transformers", ("concat-parts", "sharding"))
@@ -43,7 +43,7 @@ def find_all(values: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[
 
 
 def find(value: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Located]:
-    """Yield the value if a proposal defines it, and any such objects nested in the codecs of `sharding_indexed`."""
+    """Yield the value if a proposal defines it, and all such values that are nested in codecs of `sharding_indexed`."""
     members = value if isinstance(value, dict) else {"name": value}
     name = members.get("name", members.get("extension"))
     proposal = NAMES.get(name) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""Fixtures for stores: which bytes are read, and operations on the store above storage transformers."""
+"""Conformance cases for stores: which bytes are read, and operations on stores wrapped by storage transformers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_reads_request_exactly_the_expected_ranges(case: dict[str, Any]) -> None
 
 
 def store_above_transformers(case: dict[str, Any], below: Recorder) -> Any:
-    """Return the store above the storage transformers of a case, for an array whose chunks contain one element."""
+    """Wrap a store with the storage transformers of a case, for an array whose chunks contain one element."""
     document = {
         "zarr_format": 3,
         "node_type": "array",
@@ -93,7 +93,7 @@ def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
-    """Return the chunks in a shard by number. The index must be at the end, uncompressed and without a checksum."""
+    """Return the chunks in a shard, by number. The index must be at the end, uncompressed and without a checksum."""
     index_start = len(shard) - 16 * entries
     chunks = {}
     for i in range(entries):

@@ -116,7 +116,7 @@ def test_every_case_named_by_a_statement_exists() -> None:
 
 
 def test_every_case_is_named_by_a_statement_of_its_document() -> None:
-    """A statement must name all cases that quote it. Other cases are named by some statement of their document."""
+    """A statement must name all cases that quote it. Every other case must be named by a statement of its document."""
     for document, statements in TABLES.items():
         named_by_quote: dict[str, set[str]] = {}
         for statement in statements:

@@ -204,7 +204,7 @@ def test_descriptions_state_facts() -> None:
 def test_cases_have_a_ruling_or_a_quote_of_at_most_twelve_words() -> None:
     for case in CASES:
         assert len(case.get("spec", {}).get("quote", "").split()) <= 12, case["id"]
-        if case["id"].startswith("proposals/"):  # both are allowed: a ruling can contradict the quote
+        if case["id"].startswith("proposals/"):  # a case may have both, because a ruling can contradict the quote
             assert "spec" in case or "ruling" in case, case["id"]
         else:
             assert ("spec" in case) != ("ruling" in case), case["id"]

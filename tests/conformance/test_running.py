@@ -92,7 +92,7 @@ def test_children_that_leave_the_process_group_of_a_harness_end_with_it(toy, tmp
         except OSError:
             return True
 
-    deadline = time.monotonic() + 60  # it was killed, but may not have been scheduled since
+    deadline = time.monotonic() + 60  # the child was killed, but may take some time to end
     while not has_ended() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert has_ended()

@@ -1,4 +1,4 @@
-"""Conversion of values that callers pass to scalars: nothing is silently rounded or truncated."""
+"""Values that callers pass are converted to scalars: nothing is silently rounded or truncated."""
 
 from __future__ import annotations
 
@@ -124,25 +124,25 @@ REFUSED = [
         "M8[D]",
         "2020-01-01T12",
         ValueError,
-        "numpy.datetime64 counts units of 1 D in 64 bits, and cannot represent '2020-01-01T12'",
+        "numpy.datetime64 with a unit of 1 D cannot represent '2020-01-01T12' exactly in 64 bits",
     ),
     (
         "M8[ns]",
         "9999-01-01",
         ValueError,
-        "numpy.datetime64 counts units of 1 ns in 64 bits, and cannot represent '9999-01-01'",
+        "numpy.datetime64 with a unit of 1 ns cannot represent '9999-01-01' exactly in 64 bits",
     ),
     (
         "m8[10s]",
         np.timedelta64(5, "s"),
         ValueError,
-        "numpy.timedelta64 counts units of 10 s in 64 bits, and cannot represent np.timedelta64(5,'s')",
+        "numpy.timedelta64 with a unit of 10 s cannot represent np.timedelta64(5,'s') exactly in 64 bits",
     ),
     (
         "m8",
         np.timedelta64(5, "s"),
         ValueError,
-        "numpy.timedelta64 counts units of 1 generic in 64 bits, and cannot represent np.timedelta64(5,'s')",
+        "numpy.timedelta64 with a unit of 1 generic cannot represent np.timedelta64(5,'s') exactly in 64 bits",
     ),
     (RECORD, 0, TypeError, "struct needs a tuple, a dict or a record, not 0"),
     (RECORD, np.void(bytes(6)), TypeError, f"struct needs a tuple, a dict or a record, not {np.void(bytes(6))!r}"),

@@ -89,7 +89,7 @@ def test_a_data_type_is_created_from_the_argument(value, written, dtype):
 def test_a_data_type_can_be_pickled(value):
     data_type = from_dtype(value)
     assert pickle.loads(pickle.dumps(data_type)) == data_type
-    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # the dtype is cached by now
+    assert data_type.dtype == pickle.loads(pickle.dumps(data_type)).dtype  # pickled with a cached dtype
 
 
 def test_every_core_type_of_the_specification_is_implemented():
@@ -116,8 +116,11 @@ REFUSED = [
     (np.str_, f"{np.dtype('U')!r} must not have a size of zero; use \"string\" for any length, or U<n>"),
     ("V0", f"{np.dtype('V')!r} must not have a size of zero; use V<n>, or at least one field"),
     ([], "dtype([]) must not have a size of zero; use V<n>, or at least one field"),
-    ("(2,3)f4", "Zarr has no subarrays; use float32 with additional dimensions (2, 3), or more fields"),
-    ([("x", "f4", 2)], "field 'x': Zarr has no subarrays; use float32 with additional dimensions (2,), or more fields"),
+    ("(2,3)f4", "Zarr has no subarray data types; use float32 with additional dimensions (2, 3), or more fields"),
+    (
+        [("x", "f4", 2)],
+        "field 'x': Zarr has no subarray data types; use float32 with additional dimensions (2,), or more fields",
+    ),
     ([("x", "O")], "field 'x': object has no fixed size; use U<n> for text and S<n> for bytes"),
     ([("x", "T")], "a data type must be a numpy dtype, a name or the JSON of zarr.json, not [('x', 'T')]"),
     (np.dtypes.StringDType(na_object=None),

@@ -133,7 +133,7 @@ def test_every_bit_pattern_is_kept_as_a_fill_value(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "nan"),
     [
-        # the constants stated in zarr-extensions; for float8_e4m3fn, the constant that tensorstore reads
+        # the bits of NaN stated in zarr-extensions; for float8_e4m3fn, the bits that tensorstore reads
         ("bfloat16", 0x7FC0),
         ("float8_e3m4", 0x78),
         ("float8_e4m3", 0x7C),
@@ -206,7 +206,7 @@ def test_a_json_number_is_rounded_once_to_bfloat16(number: float, integer: bool)
     value = Fraction(float(np.uint16(bits).view(ml_dtypes.bfloat16)))
     for neighbour in (bits - 1, bits + 1):
         if bits % 2**15 == 0:
-            continue  # zero: the value next to it has the other sign
+            continue  # zero: on one side, its neighbour has the other sign
         other = Fraction(float(np.uint16(neighbour).view(ml_dtypes.bfloat16)))
         distance, further = abs(value - Fraction(number)), abs(other - Fraction(number))
         assert distance < further or (distance == further and bits % 2 == 0)

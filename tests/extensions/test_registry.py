@@ -656,7 +656,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the package above with pip, and return the directory that contains it."""
+    """Install the package `acme_zarr` with pip, and return the directory that contains it."""
     source, target = tmp_path_factory.mktemp("acme"), tmp_path_factory.mktemp("site")
     (source / "acme_zarr.py").write_text(PACKAGE)
     (source / "pyproject.toml").write_text(PYPROJECT)

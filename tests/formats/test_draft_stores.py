@@ -23,7 +23,7 @@ def assert_as_recorded(array: np.ndarray[Any, Any], name: str, path: str) -> Non
     """Assert that an array equals, bit for bit, the one that zarr-python read."""
     expected = HIERARCHIES[name]["arrays"][path]
     assert list(array.shape) == expected["shape"]
-    if expected["dtype"] == "|O":  # zarr-python returns 0, its default fill value, even among strings
+    if expected["dtype"] == "|O":  # zarr-python returns its default fill value 0 even for strings
         texts = [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in array.ravel().tolist()]
         assert texts == [v or "" for v in expected["data"]]
         return

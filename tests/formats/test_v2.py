@@ -94,7 +94,7 @@ def test_groups_and_attributes_are_the_same_as_with_zarr_python(name, tmp_path):
             shown = dict(node.attrs)
             if isinstance(node, zarrlite.Array) and node.metadata.dimension_names:
                 shown["_ARRAY_DIMENSIONS"] = list(node.metadata.dimension_names)
-            assert repr(sorted(shown.items())) == repr(sorted(attributes.items()))  # NaN is not equal to itself
+            assert repr(sorted(shown.items())) == repr(sorted(attributes.items()))  # as text, because NaN != NaN
         assert "nothing" not in root
         assert "a/b/x/0" not in root
 
@@ -276,7 +276,7 @@ def test_data_types_are_read_in_every_spelling(dtype, expected):
 
 
 def test_characters_of_netcdf_are_single_bytes():
-    """netCDF-C 4.9 writes their data type as <U1, although each takes one byte."""
+    """netCDF-C 4.9 writes the data type <U1 for characters that take one byte each."""
     store = store_of(dtype="<U1", fill_value=None, chunk=b"abcdef", _NCZARR_ARRAY={"dimrefs": ["/y", "/x"]})
     assert zarrlite.open_array(store)[...].tolist() == [[b"a", b"b", b"c"], [b"d", b"e", b"f"]]
 

@@ -31,7 +31,7 @@ class Zarrlite:
         return zarrlite.open_array(str(path), mode=mode)
 
     def write(self, path: Path, document: Document, values: np.ndarray, fill: Any) -> None:
-        """Create an array from a document, except that the fill value is a scalar, which zarrlite converts to JSON."""
+        """Create an array from a document, but pass the fill value as a scalar, which zarrlite converts to JSON."""
         array = zarrlite.create_array(
             str(path),
             shape=document["shape"],
@@ -73,7 +73,7 @@ class ZarrPython:
         return self.zarr.open_array(path, mode=mode)
 
     def create(self, path: Path, document: Document) -> None:
-        """Create an array. Setting its attributes makes zarr-python rewrite the document."""
+        """Create an array, and make zarr-python rewrite the document by setting the attributes."""
         path.mkdir()
         (path / "zarr.json").write_text(json.dumps({**document, "attributes": {}}))
         with self.configured():
@@ -178,7 +178,7 @@ class ZarrsCore:
         return out
 
     def fill_value(self, path: Path) -> Any:
-        """Read an element of a missing chunk."""
+        """Return the fill value by reading an element of a missing chunk."""
         document = json.loads((path / "zarr.json").read_text())
         out = np.empty([1] * len(document["shape"]), self._dtype(document))
         chunk = document["chunk_grid"]["configuration"]["chunk_shape"]

@@ -82,7 +82,8 @@ def complex_(name: str, part: Type) -> Type:
 
     fills = [pair(a, b) for a, b in zip(part.fills, np.roll(np.array(part.fills, object), 2, 0), strict=True)]
     nans = [pair(part.nans[0], part.fills[4]), pair(part.fills[2], part.nans[1]), pair(part.nans[1], part.nans[0])]
-    # no chunk contains only NaNs: if the fill value is a NaN, zarr-python omits such a chunk, whatever its bits
+    # 1 - 2j between the others, because zarr-python omits chunks that contain only NaNs if the fill value is a NaN,
+    # whatever the bits of these NaNs
     values = [x for _, scalar in fills + nans for x in (scalar, 1 - 2j)]
     return Type(name, np.array(values, name), fills, nans=nans)
 
@@ -96,7 +97,7 @@ def times(letter: str, unit: str, factor: int) -> Type:
     name = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}[letter]
     values = np.array([0, 1, -1, 2**63 - 1, -(2**63), 10**12]).view(f"{letter}8[{factor}{unit}]")
     fills = [("NaT", values[4]), (0, values[0]), (-1, values[2]), (2**63 - 1, values[3])]
-    # with the pipeline of zarrs, zarr-python still handles times itself; tensorstore does not support times
+    # not "zarrs": zarr-python handles times itself even with its pipeline; tensorstore does not support times
     return Type(codec(name, unit=unit, scale_factor=factor), values, fills, ("zarr", "zarrs_core"))
 
 
@@ -118,8 +119,8 @@ TYPES = {
     "float64": FLOAT64,
     "complex64": replace(complex_("complex64", FLOAT32), serializers=(LITTLE,)),
     "complex128": replace(complex_("complex128", FLOAT64), serializers=(LITTLE,)),
-    # zarr-python lacks r*; tensorstore requires a base64 fill value (the specification: an array of integers),
-    # writes chunks that it cannot read back, and aborts the process if the array is opened without open_as_void
+    # zarr-python does not support r*; tensorstore requires a fill value in base64 (the specification requires an array
+    # of integers), writes chunks that it cannot read back, and aborts the process if open_as_void is not passed
     **{
         f"r{8 * n}": Type(
             f"r{8 * n}",
@@ -191,7 +192,7 @@ TYPES = {
         ("zarr",),
         (LITTLE, codec("bytes")),
     ),
-    # values that keep all their bits in those packbits codecs below that store only some of the bits
+    # values that lose no bits in the packbits codecs below that store only some of the bits
     "nibbles": Type("uint16", np.arange(0, 32, 2, "u2"), [(0, 0), (6, 6)], (), ()),
 }  # fmt: skip
 
@@ -232,7 +233,7 @@ CHAINS: dict[str, tuple[list[Any], tuple[str, ...], tuple[str, ...]]] = {
     "crc32c-twice": ([BIG, CRC, CRC], SOME, ALL),
     "crc32c-gzip-crc32c": ([LITTLE, CRC, GZIP, CRC], SOME, ALL),
     "transpose-big-zstd-crc32c": ([FLIP, BIG, ZSTD, CRC], SOME, ALL),
-    # numcodecs, which zarr-python and zarrlite use, is built without snappy
+    # snappy is left out, because numcodecs, which zarr-python and zarrlite use, is built without it
     **{
         f"blosc-{cname}-{shuffle}": ([LITTLE, blosc(cname, shuffle, 2)], ("int16",), ALL)
         for cname in ("lz4", "lz4hc", "blosclz", "zlib", "zstd")
@@ -336,7 +337,7 @@ class Case:
 
     @property
     def updated(self) -> np.ndarray:
-        """The elements after `part` is updated."""
+        """Return the elements that the array must have after `part` is updated."""
         values = self.values.copy()
         values[self.part] = self.values.reshape(-1)[::-1].reshape(self.values.shape)[self.part]
         return values
@@ -374,7 +375,7 @@ def type_cases(created_by_peer: bool) -> Any:
     for name, kind in TYPES.items():
         rows = [(kind.serializers[0], fill, kind.peers) for fill in kind.fills] if kind.serializers else []
         rows += [(serializer, kind.fills[1], kind.peers) for serializer in kind.serializers[1:]]
-        # zarr-python writes every NaN as "NaN", with the pipeline of zarrs as well, but it reads all NaNs
+        # zarr-python writes every NaN as "NaN", even with the pipeline of zarrs, but reads other NaNs correctly
         nan_peers = ("tensorstore",) if created_by_peer else kind.nan_readers
         rows += [(kind.serializers[0], fill, nan_peers) for fill in kind.nans]
         for serializer, fill, peers in rows:
@@ -430,7 +431,8 @@ def test_zarrlite_reads_an_array_of_a_peer(case: Case, peer: Any, ours: Any, tmp
     assert case.scalar(ours.fill_value(path)) == case.scalar(case.fill)
     assert ours.attributes(path) == ATTRIBUTES
     assert (ours.open(path, "r").metadata.dimension_names or ()) == tuple(case.document["dimension_names"])
-    # zarrlite stores no chunk that a peer omits; peers store chunks of NaN or NaT, because NaN is not equal to NaN
+    # peers store all chunks that zarrlite stores, and those that contain only the fill value NaN or NaT, because NaN is
+    # not equal to NaN
     ours.write(tmp_path / "b", case.document, case.values, case.fill)
     assert chunk_keys(tmp_path / "b") <= chunk_keys(path)
 

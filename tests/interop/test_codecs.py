@@ -91,7 +91,7 @@ CASES: dict[str, tuple[list[Any], str, tuple[str, ...]]] = {
         ("zarr",),
     ),
     "filter-in-shard": ([sharding(numcodecs("delta", dtype="<i4"), LITTLE)], "int32", ("zarr",)),
-    # with other filters, zarr-python flattens the elements, so it cannot write shards after them
+    # only astype, because zarr-python flattens the elements for other filters, so that shards cannot follow them
     "filter-around-shard": (
         [numcodecs("astype", encode_dtype="<f8", decode_dtype="<f4"), sharding(LITTLE)],
         "float32",

@@ -1,4 +1,4 @@
-"""Other libraries read data stored with the proposed extensions, once these are removed from the document by hand."""
+"""Other libraries read data stored with the proposed extensions once the document no longer mentions the extensions."""
 
 from __future__ import annotations
 

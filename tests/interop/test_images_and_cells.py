@@ -1,7 +1,7 @@
-"""OME-Zarr and AnnData: zarrlite reads the layouts that their libraries write, and the documentation writes the same.
+"""OME-Zarr and AnnData: zarrlite reads layouts written by ome-zarr-py and anndata, and the examples write the same.
 
-The documents are those that ome-zarr-py 0.18.0 and anndata 0.12.19 wrote (with zarr-python 3.1.6), for shorter arrays.
-Neither library is needed here.
+The documents are the ones that ome-zarr-py 0.18.0 and anndata 0.12.19 wrote with zarr-python 3.1.6, except that the
+arrays are shorter. Neither library is needed here.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def cells(version: int, *, consolidated: bool) -> dict[str, bytes]:
     documents = {
         key: json.loads(value) for key, value in store.items() if key.rpartition("/")[2].startswith((".z", "zarr"))
     }
-    if version == 2:  # every group below the root has empty consolidated metadata, in version 2 as well
+    if version == 2:  # zarr-python stores this in all groups below the root, even in version 2
         documents |= {
             key: document | {"consolidated_metadata": empty}
             for key, document in documents.items()
@@ -269,7 +269,7 @@ def test_a_file_of_anndata_is_read(version: int, consolidated: bool) -> None:
         np.testing.assert_array_equal(array[...], values, strict=values.dtype.kind != "T")
 
 
-# the pages write the same layouts
+# the examples in the documentation write the same layouts
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_the_images_of_the_page_about_ome_zarr_have_the_form_of_their_version(pa
         assert [array.metadata.dimension_names for array in root.array_values()] == [("c", "z", "y", "x")] * 3
     for level in range(3):
         document = json.loads(Path(f"old.ome.zarr/{level}/.zarray").read_text(encoding="utf-8"))
-        assert document["dimension_separator"] == "/"  # the only separator since version 0.2
+        assert document["dimension_separator"] == "/"  # the only one allowed since OME-Zarr 0.2
         assert Path(f"old.ome.zarr/{level}/0/0/0/0").is_file()
     attributes = json.loads(Path("old.ome.zarr/.zattrs").read_text(encoding="utf-8"))
     assert attributes["multiscales"][0]["version"] == "0.4"

@@ -63,7 +63,7 @@ def test_arrays_of_zarr_python_with_empty_axes_are_opened(
     assert (array.shape, array[...].size) == (shape, 0)
     assert array.chunks == tuple(max(1, n) for n in chunks)
     axis = shape.index(0)
-    with pytest.warns(MetadataWarning):  # the document is repaired before it is written back
+    with pytest.warns(MetadataWarning):  # again, because the document is repaired before it is written
         array.append(np.ones([2 if i == axis else n for i, n in enumerate(shape)], "i2"), axis=axis)
     assert zarr.open_array(tmp_path, mode="r")[...].sum() == 2 * math.prod(n or 1 for n in shape)
 
@@ -73,7 +73,7 @@ def write_raster(rasterio: ModuleType, path: Path, data: np.ndarray, **options: 
     height, width = data.shape
     sizes = {"width": width, "height": height, "count": 1, "dtype": data.dtype.name}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rasterio warns about rasters without a location
+        warnings.simplefilter("ignore")  # rasterio warns about rasters without georeferencing
         with rasterio.open(path, "w", driver="Zarr", BLOCKSIZE="16,16", **sizes, **options) as raster:
             raster.write(data, 1)
 

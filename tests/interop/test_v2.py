@@ -256,7 +256,7 @@ def test_hierarchies_of_nccopy_have_the_elements_that_it_copied(mode, tmp_path):
     url = f"file://{tmp_path}/a.zarr#mode={mode},file"
     subprocess.run(["ncgen", "-4", "-o", "a.nc", "a.cdl"], cwd=tmp_path, check=True)
     subprocess.run(["nccopy", "a.nc", url], cwd=tmp_path, check=True)
-    source = tmp_path / "a.nc"  # ncdump 4.9.0 itself crashes when it reads nczarr
+    source = tmp_path / "a.nc"  # not the Zarr hierarchy, on which ncdump 4.9.0 crashes
     dumped = subprocess.run(["ncdump", "-p", "9,17", source], capture_output=True, check=True, text=True).stdout
     ours = zarrlite.open_group(tmp_path / "a.zarr", mode="r")
     names = ["b", "d", "f", "g/q", "i", "l", "scalar", "sh", "u", "ub", "ul", "us"]
@@ -286,7 +286,7 @@ def test_rasters_written_by_gdal_read_the_same_in_both_libraries(rasterio, dtype
     nodata = [None, 5, *([float("nan")] if dtype[0] == "f" else [])]
     size = {"width": SHAPE[1], "height": SHAPE[0], "count": 1}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rasterio warns about rasters without a location
+        warnings.simplefilter("ignore")  # rasterio warns about rasters without georeferencing
         for i, (compression, options, value) in enumerate(itertools.product(compressions, settings, nodata)):
             path = tmp_path / f"{i}.zarr"
             with rasterio.MemoryFile() as memory:

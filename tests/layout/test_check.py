@@ -231,7 +231,7 @@ def test_values_truncated_during_the_check_are_problems(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_random_damage_is_found_wherever_reading_fails_and_never_crashes(kind: str) -> None:
-    """Compare with reading: if any chunk cannot be read, problems are reported."""
+    """If any chunk cannot be read, the check must report problems."""
     rng = random.Random(kind)
     healthy = ARRAYS[kind]()
     values = {key: bytes(healthy.store.get(key) or b"") for key in healthy.store.list()}

@@ -117,7 +117,7 @@ class Adler32(Framing):
 
 @register
 class Halves(StorageTransformer):
-    """A storage transformer that stores each chunk in two objects, with the store of `concat-parts`."""
+    """A storage transformer that stores each chunk in two objects, using the store class of `concat-parts`."""
 
     name = "test.halves"
     parts = (Part(".first", 2), Part(".second"))

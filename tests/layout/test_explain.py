@@ -142,7 +142,7 @@ def test_explaining_a_chunk_of_a_draft_shard_shows_its_place_in_the_shard() -> N
     (stored,) = explain(array, "c/2")
     assert (stored.key, stored.size) == ("c/0", 4 + 64)
     assert lines(stored) == ["2-3 shard (0) (sharding)", "  2-3 chunk (2)", "    2-3 elements (bytes)"]
-    (stored,) = explain(array, "c/0")  # the key of a stored object: the whole shard
+    (stored,) = explain(array, "c/0")  # the key of a stored object, so all of it is explained
     assert lines(stored)[0] == "0-68 shard (0) (sharding)"
 
 

@@ -176,7 +176,7 @@ def test_damaged_data_is_never_touched() -> None:
 
 
 class Cut(MemoryStore):
-    """A store that fails after a number of erased keys."""
+    """A store that fails once a number of keys has been erased."""
 
     left: int | None = None  # erasures before the store fails; None: it never fails
 

@@ -22,7 +22,7 @@ from zarrlite.buffers.ranges import ALL
 from zarrlite.stores import Store
 
 NAME_CHANGES = ("replace", "rename", "link", "unlink", "rmdir", "mkdir")
-_KILLED = 9  # exit status of a killed child
+_KILLED = 9  # exit status of a child that ends without cleaning up, as if killed
 
 
 class Cut(BaseException):
@@ -30,7 +30,7 @@ class Cut(BaseException):
 
 
 class SortedStore(Store):
-    """A user-defined store with the four required operations. It lists sorted keys, and dies after some changes."""
+    """A user-defined store with the four required operations. It lists keys in order, and dies after some changes."""
 
     def __init__(self, values: dict[str, bytes], changes: int | None = None) -> None:
         self.values = values

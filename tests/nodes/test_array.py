@@ -238,7 +238,7 @@ def test_chunks_that_become_the_fill_value_are_erased(layout: dict[str, Any]) ->
     assert keys(array) == ["c/0/1", "c/0/2", "c/1/0", "c/1/1", "c/1/2"]
     array[4:, :3] = 5
     assert "c/1/0" in keys(array)
-    array[4:, 3] = 5  # completes the part of the chunk that is inside the array
+    array[4:, 3] = 5  # now only the fill value is left in the part of the chunk inside the array
     assert "c/1/0" not in keys(array)
     array.oindex[[0, 1, 2, 3], slice(4, 8)] = 5
     assert keys(array) == ["c/0/2", "c/1/1", "c/1/2"]
@@ -413,7 +413,7 @@ def test_attributes_that_are_not_json_are_refused_and_nothing_is_changed(value: 
     ):
         with pytest.raises(ArgumentError) as caught:
             change()
-        assert message in str(caught.value)  # newer Python versions add the value
+        assert message in str(caught.value)  # newer Python versions append the value to the message
     assert array.attrs == {"a": 1}
     assert contents(array) == before
 
@@ -863,7 +863,7 @@ def test_every_data_type_round_trips(dtype: str, data: Any, shards: Any) -> None
 
 @pytest.mark.parametrize("pattern", ["x", "".join(map(chr, range(33, 700)))], ids=["equal", "varied"])
 def test_large_elements_round_trip_unless_they_compress_like_a_bomb(pattern: str) -> None:
-    """Values that compress beyond the decompression limit are refused when they are written."""
+    """Values that compress so well that they could not be read back are refused when they are written."""
     long = (pattern * (8_000_000 // len(pattern) + 1))[:8_000_000]
     text = make(2, "string", chunks=2)
     text[1] = long

@@ -182,7 +182,7 @@ def nested(depth: int) -> Any:
 def test_consolidated_metadata_that_is_nested_too_deeply_is_refused() -> None:
     store = hierarchy()
     zarrlite.open_array(store, path="a").attrs["deep"] = nested(126)
-    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # this document is too deep for that
+    assert zarrlite.open_group(store, mode="r").metadata.consolidated is None  # too deep to be consolidated
     before = contents(store)
     with pytest.raises(MetadataError) as caught:
         zarrlite.consolidate_metadata(store)
@@ -220,7 +220,7 @@ def test_attributes_can_be_nested_as_deeply_as_a_document_is_read(depth: int, fi
             continue
         with pytest.raises(MetadataError, match="must be nested at most 128 levels deep"):
             write(store)
-        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # the node still opens, or is created
+        assert "deep" not in zarrlite.open(store, path="x", mode="a").attrs  # the node can still be opened or created
 
 
 def test_attributes_of_groups_are_checked_and_read_as_they_are_stored() -> None:

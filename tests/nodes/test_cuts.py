@@ -54,7 +54,7 @@ def leftovers(store: Store, **more: Any) -> None:
 
 
 def delete(store: Store, path: str) -> None:
-    """Remove a node through the root group: `del` also removes members left by an interrupted removal."""
+    """Remove a node with `del` on the root group, which also removes members left by an interrupted removal."""
     with contextlib.suppress(NodeNotFoundError):
         del zarrlite.open_group(store, mode="r+")[path]
 
@@ -75,7 +75,7 @@ def resize(store: Store, shape: int) -> None:
 
 
 Operation = Callable[[Store], object]
-# initial state, and an operation; after a cut, each node is old, absent, or new, and running the operation again
+# an initial state, and an operation; after a cut, each node is old, absent, or new, and running the operation again
 # completes it
 CHANGES: dict[str, tuple[Operation, Operation]] = {
     "create": (lambda store: None, partial(create, overwrite=True, version=2, values=NEW)),
@@ -181,7 +181,7 @@ def judge_created(creation: Operation, store: Store) -> None:
     revived = [path for path in found if path.startswith("g/") and path not in ("g/h", "g/h/new")]
     assert not revived
     assert "__zarrlite.removal" not in " ".join(store.list())
-    zarrlite.open_group(store, mode="r+").create_group("other")  # the group above can still be changed
+    zarrlite.open_group(store, mode="r+").create_group("other")  # the parent group can still be changed
 
 
 @pytest.mark.parametrize("prepare", [tree, consolidated])
@@ -222,7 +222,7 @@ def test_completing_a_removal_keeps_nodes_that_another_program_created_since() -
     interrupted(store)
     other = SortedStore({})
     create(other)
-    for key in ("zarr.json", "c/0", "c/1", "c/2"):  # but no documents of the groups above
+    for key in ("zarr.json", "c/0", "c/1", "c/2"):  # without documents for the parent groups
         store.set(f"g/h/x/{key}", other.values[f"a/{key}"])
     assert list(zarrlite.create_group(store, path="g")) == []
     assert [path for path in look(store) if path.startswith("g/")] == ["g/h/x"]

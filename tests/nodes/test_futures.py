@@ -147,7 +147,7 @@ async def test_futures_are_awaited() -> None:
     while not store.waiting:
         await asyncio.sleep(0.01)
     reads[9].cancel()
-    store.open.set()  # the event loop keeps running while the reads wait
+    store.open.set()  # reached because waiting reads do not block the event loop
     found = await asyncio.gather(*reads[:9])
     assert np.array_equal(found, DATA[:9])
     with pytest.raises(asyncio.CancelledError):
@@ -162,7 +162,7 @@ def test_a_finished_read_keeps_no_reference_to_its_result() -> None:
     alive = weakref.ref(result)
     del result
     end = zarrlite.create_array("memory://", data=DATA)
-    end.read_async().result(LIMIT)  # so that the thread no longer holds the first job
+    end.read_async().result(LIMIT)  # after this read, the thread no longer refers to the first one
     gc.collect()
     assert alive() is None
 

@@ -23,7 +23,7 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
 def group(nested: Any, own: Any = None, copies: bool = False) -> str:
-    """Return the document of a group whose own attributes, if any, follow those of an object inside it."""
+    """Return the document of a group whose own attributes, if any, come after those of an object nested in it."""
     inside: Any = {"must_understand": False, "of": {"attributes": nested}}
     name = "extra"
     if copies:
@@ -39,7 +39,7 @@ def with_ignored_codec(nested: Any, own: Any) -> str:
 
 
 def escaped(attributes: Any) -> str:
-    """Return the document of an array; the name of its member `attributes` is written with an escape."""
+    """Return the document of an array; the name of its member `attributes` contains an escape sequence."""
     return json.dumps({**ARRAY, "attributes": attributes}).replace('"attributes"', r'"\u0061ttributes"')
 
 

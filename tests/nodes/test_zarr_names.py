@@ -306,7 +306,7 @@ def test_the_shards_argument_may_contain_the_index_location(location: Any) -> No
 
 @pytest.mark.parametrize("shards", [{}, {"shape": 4, "index_location": "middle"}, {"shape": 4, "size": 4}])
 def test_shards_of_another_form_are_refused(shards: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"^shards must have a shape and, optionally, the index_location "):
+    with pytest.raises(ArgumentError, match=r"^shards must contain 'shape' and, optionally, 'index_location' "):
         zarrlite.create_array(shape=8, dtype="i1", chunks=2, shards=shards)
 
 

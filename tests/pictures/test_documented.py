@@ -1,4 +1,4 @@
-"""The pictures of the pages about extensions: they show the bytes of the array in the first example of the page."""
+"""The pictures on the pages about extensions show the bytes of the array in the first example of each page."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_the_picture_of_a_page_shows_the_bytes_of_its_first_example(
     namespace: dict[str, Any] = {}
     exec(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0], namespace)
     array = namespace["a"]
-    # the picture shows one object, if it is a shard with several chunks, and otherwise all objects of one chunk
+    # on the page about sharding, the picture shows a whole shard; on other pages, all objects of one chunk
     objects = explain(array, "c/0/0") if name == "sharding" else explain(array, chunk=(0, 0))
     assert (DOCS / f"pictures/{name}.svg").read_text("utf-8") == explained_svg(objects)

@@ -1,4 +1,4 @@
-"""Arrays in a store that counts requests, chains with shards, and parts of single chunks."""
+"""Helpers that create arrays in a store that counts requests, generate selections, and read parts of single chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undoing codecs: bounds on the size of their output, and errors that name the codec."""
+"""Decoding: bounds on the size of the decoded bytes, and errors that name the codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial reads of large compressed chunks: a verified chunk is decoded only as far as needed."""
+"""Partial reads of large compressed chunks: once its checksum is verified, a chunk is decoded only as far as needed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_parts_of_a_large_chunk_are_read_as_numpy_does(index: Any) -> None:
 def test_a_verified_chunk_is_decoded_no_further_than_needed() -> None:
     store, array = make([*ZSTD, {"name": "crc32c"}])
     assert DATA.nbytes >= PREFIX_BYTES
-    put(store, FRAME[: len(FRAME) // 2])  # with a correct checksum of this half
+    put(store, FRAME[: len(FRAME) // 2])  # `put` appends a correct checksum of this half
     assert array[0, 0] == DATA[0, 0]
     with pytest.raises(DataError, match="the zstd frame ends too early") as caught:
         array[511, 511]

@@ -44,7 +44,7 @@ FILLS = {"bool": True, "int8": -1, "uint16": 7, "float64": float("nan"), "string
 
 @st.composite
 def serializers(draw: Any, shape: tuple[int, ...], dtype: Any, depth: int = 0) -> Any:
-    """Generate an array -> bytes codec for chunks of this shape, possibly a shard."""
+    """Generate an array -> bytes codec for chunks of this shape, possibly `sharding_indexed`."""
     kinds = [Bytes("little"), Bytes("big")]
     if dtype in ("string", "bytes"):
         kinds = [VlenUtf8() if dtype == "string" else VlenBytes()]
@@ -98,7 +98,7 @@ def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
 
 
 def equal(found: Any, expected: Any) -> bool:
-    """Whether two arrays have the same bits, in any byte order."""
+    """Whether two arrays have elements with the same bits, whatever their byte order."""
     expected = np.asarray(expected)
     found = (
         np.asarray(found, expected.dtype) if expected.dtype.kind in "OT" else np.asarray(found).astype(expected.dtype)
@@ -198,7 +198,7 @@ def test_a_zero_dimensional_array_may_contain_a_byte_string(chain: list[Any]) ->
 
 def test_the_chunks_of_a_sharded_array_are_its_inner_chunks() -> None:
     array = make((4, 4), (4, 4), [Transpose((1, 0)), shards((2, 1))])
-    assert (array.chunks, array.shards) == ((1, 2), (4, 4))  # in the order of dimensions of the array
+    assert (array.chunks, array.shards) == ((1, 2), (4, 4))  # not transposed: in the order of the array
     unsharded = make((4, 4), (4, 2), [Bytes()])
     assert (unsharded.chunks, unsharded.shards) == ((4, 2), None)
 

@@ -1,4 +1,4 @@
-"""Requests: the byte ranges that reading a part of a chunk needs."""
+"""The byte ranges that are requested to read a part of a chunk."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """`python -m tests.reliability [NAME ...]`: run trials and print the results.
 
 Without names, every kind of trial runs. Options: `--full` runs all trials instead of a sample, `--trials N` sets the
-size of the sample, `--seed N` selects another sample, `--only TEXT` selects the scenes or bombs whose names contain the
-text, and `--replay TEXT` repeats a trial, with the text that is printed when it fails. `--planted [TEXT ...]` plants
-faults in a copy of the package and reports which ones are caught. The exit code is 1 if a trial fails or a fault is not
-caught.
+size of the sample, `--seed N` selects another sample, and `--only TEXT` selects the operations (scenes) or bombs whose
+names contain the text. `--replay TEXT` repeats a failed trial; the text is printed when the trial fails. `--planted
+[TEXT ...]` plants faults in a copy of the package and reports which ones are caught. The exit code is 1 if a trial
+fails or a fault is not caught.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Bombs: small documents and chunks that claim or expand to huge sizes, when opened, listed, read, checked and shown.
+"""Bombs: small documents and chunks that claim or expand to huge sizes are opened, listed, read, checked and shown.
 
 Rules
-- Each bomb runs in a forked child with a limited address space. The child counts the bytecodes that it executes and the
-  growth of its resident memory. Both must be in proportion to the size of the bomb and of the requested data.
+- Each operation on a bomb runs in a forked child with a limited address space. The child counts the bytecodes that it
+  executes and measures the growth of its resident memory. Neither may exceed a constant plus a multiple of the bomb's
+  size.
 - Every operation ends with a result or with an error of the library.
-- No trial depends on the speed of the machine: for small bombs the work is counted. The limit on processor time only
-  ends a child that would run forever.
+- No trial depends on the speed of the machine, because bytecodes are counted instead of seconds (only for small bombs,
+  because counting is slow). The limit on processor time only ends a child that would run forever.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from zarrlite.tools.serve.site import Site
 
 SAMPLE = 70  # trials
 MIB = 2**20
-ADDRESS_SPACE = 4 * 2**30  # bytes that a child may map beyond those that it starts with
-MEMORY = (96 * MIB, 24)  # bytes by which a child may grow: a constant, and a factor for the size of the bomb
-WORK = (2_000_000, 120)  # bytecodes that an operation may take: a constant, and a factor for the size of the bomb
-COUNTED = 2**18  # bytes; counting is slow, so for larger bombs only memory is measured
-CPU_SECONDS = 200  # ends a child that would run forever
+ADDRESS_SPACE = 4 * 2**30  # bytes of address space that a child may map in addition to those that it starts with
+MEMORY = (96 * MIB, 24)  # bytes by which a child may grow: a constant, plus this multiple of the size of the bomb
+WORK = (2_000_000, 120)  # bytecodes that an operation may execute: a constant, plus this multiple of the bomb's size
+COUNTED = 2**18  # bytes; for larger bombs, only memory is measured, because counting bytecodes is slow
+CPU_SECONDS = 200  # limit on processor time, which ends a child that would run forever
 Json = Any
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -52,7 +53,10 @@ GROUP = {"zarr_format": 3, "node_type": "group"}
 
 
 class TooMuchWork(BaseException):
-    """Too many bytecodes were executed for the size of the bomb. Not an Exception, so that no handler catches it."""
+    """Too many bytecodes were executed for the size of the bomb.
+
+    A BaseException, so that `except Exception` in the library does not catch it.
+    """
 
 
 class Bomb(NamedTuple):
@@ -92,7 +96,7 @@ def rle_frame(size: int) -> bytes:
 
 
 def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
-    """Return shards in shards whose entries all point to the same bytes."""
+    """Return the values of nested shards in which all entries of an index point to the same bytes."""
     codecs: Json = [BYTES]
     value = b"\1\0"
     length = 1
@@ -104,14 +108,14 @@ def nested_shards(levels: int, per_level: int) -> dict[str, bytes]:
 
 
 def draft_shard(count: int) -> dict[str, bytes]:
-    """Return an array of the draft's `sharding` transformer with one shard, all of whose chunks are absent."""
+    """Return an array with the draft's `sharding` transformer and one shard, in which all chunks are absent."""
     transformer = {"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [count]}}
     document = array([BYTES], (count,), (1,), storage_transformers=[transformer])
     return {"zarr.json": document, "c/0": b"\xff" * 16 * count}
 
 
 def chain_of_groups(depth: int) -> dict[str, bytes]:
-    """Return a root group with consolidated metadata of nested groups."""
+    """Return a root group whose consolidated metadata describes nested groups."""
     paths = ["/".join(["g"] * n) for n in range(1, depth + 1)]
     inline = {"kind": "inline", "must_understand": False, "metadata": dict.fromkeys(paths, GROUP)}
     return {"zarr.json": json.dumps({**GROUP, "consolidated_metadata": inline}).encode()}
@@ -518,7 +522,7 @@ def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) 
 
 
 def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
-    """Run an action in a limited forked child. Return its outcome, its growth in bytes, and its number of bytecodes."""
+    """Run an action in a limited forked child. Return its outcome, memory growth in bytes, and number of bytecodes."""
     for registry in REGISTRIES.values():
         registry.classes()  # loaded before the fork, so that the library's own code does not count
     status, answer = run_child(lambda: json.dumps(_measure(action, most_work)).encode())

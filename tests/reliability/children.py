@@ -35,7 +35,7 @@ class Stage:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[str]:
-        """Yield the path of a new directory in the old state."""
+        """Yield the path of a new copy of the prepared directory."""
         path = self._path()
         shutil.copytree(self.template, path)
         yield path

@@ -2,8 +2,8 @@
 
 Rules
 - An operation runs in a forked child under one condition. It ends with an error of the library, or succeeds.
-- A new reader, outside of the condition, finds every chunk and document in its old or new version. No temporary file is
-  left and, in the child, no open descriptor.
+- A new reader, to which the condition does not apply, finds every chunk and document in its old or new version. No
+  temporary file is left, and the child has no additional open descriptor.
 - Once the condition has ended, the operation can be repeated and leads to the new state.
 - Full disks are tmpfs mounts, which need root. Read-only directories affect only ordinary users, so root becomes an
   ordinary user in the child. If a condition cannot be created, the report notes that, and its trials are skipped.
@@ -36,16 +36,16 @@ SAMPLE = 180  # trials
 PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
 DISK = 4 * 2**20  # bytes; size of the full disk
 NOBODY = 65534  # id of an ordinary user
-Trial = tuple[str, str, int]  # condition, name of a `Scene`, amount
+Trial = tuple[str, str, int]  # condition, name of a `Scene`, one of the condition's AMOUNTS
 
 # condition -> amounts to try
 AMOUNTS: dict[str, list[int]] = {
     "full disk": [0, 1, 2, 3, 5, 8],  # free pages
     "file size": [0, 1, 10, 17, 40, 100, 700],  # largest file, in bytes
-    "descriptors": [0, 1, 2, 3, 4, 6],  # descriptors that can still be opened
+    "descriptors": [0, 1, 2, 3, 4, 6],  # number of descriptors that can still be opened
     "read-only": [0o555, 0o500, 0o444, 0o000],  # mode of all directories
-    "closed chunks": [0o555, 0o444, 0o000],  # mode of the directories below the nodes
-    "vanished": [0, 1],  # the directory of the node, or of the store
+    "closed chunks": [0o555, 0o444, 0o000],  # mode of the directories that contain the chunks
+    "vanished": [0, 1],  # 0: the directory of the node has vanished; 1: that of the store
 }
 
 
@@ -162,7 +162,7 @@ def _measure(action: Callable[[], object], limit: Callable[[], object]) -> tuple
     try:
         action()
         outcome, description = "done", "success"
-    except (ZarrliteError, RuntimeError) as error:  # `run_command` raises RuntimeError for an exit code
+    except (ZarrliteError, RuntimeError) as error:  # `run_command` raises RuntimeError for a nonzero exit code
         outcome, description = "refused", f"{type(error).__name__}: {error}"
         if isinstance(error, RuntimeError) and "defect of zarrlite" in str(error):
             outcome = "foreign"
@@ -180,7 +180,7 @@ def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-# conditions: context managers that prepare a directory and return a function for the child to call
+# conditions: context managers that prepare a directory and yield a function for the child to call
 
 
 @contextlib.contextmanager
@@ -204,7 +204,7 @@ def _file_size(root: str, largest: int) -> Iterator[Callable[[], object]]:
 @contextlib.contextmanager
 def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
     def limit() -> None:
-        opened = {int(name) for name in os.listdir("/proc/self/fd")}  # including the descriptor of the listing
+        opened = {int(name) for name in os.listdir("/proc/self/fd")}  # including the descriptor that `listdir` uses
         free = [number for number in range(max(opened) + 1 + more) if number not in opened]
         free.append(max(opened))
         resource.setrlimit(resource.RLIMIT_NOFILE, (sorted(free)[more], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -214,7 +214,10 @@ def _few_descriptors(root: str, more: int) -> Iterator[Callable[[], object]]:
 
 @contextlib.contextmanager
 def _read_only(root: str, mode: int, only: str = "") -> Iterator[Callable[[], object]]:
-    """Restrict the permissions of all directories, or of those with one name. The child owns them but is not root."""
+    """Restrict the permissions of all directories, or of those with a given name.
+
+    The child runs as an ordinary user, who owns the directories.
+    """
     for directory, _, names in os.walk(root, topdown=False):
         for name in names:
             _give(os.path.join(directory, name))

@@ -1,14 +1,14 @@
 """Crashes: an operation is killed at one of its file-system calls, and a new store examines the result.
 
 Rules
-- A forked child performs the operation and exits, without any cleanup, before or after a call, or halfway through a
-  write. Every call that changes the file system is such a point. When the child ends, its locks and descriptors are
-  released.
+- A forked child performs the operation and exits, without any cleanup, before or after a call that changes the file
+  system, or halfway through a write. When the child ends, its locks and descriptors are released.
 - The state must be acceptable (`scenes.judge`), and the operation must work when it is run again. Afterwards no lock
-  and no mark of a resize is left. The journal of an erased chunk may remain until that chunk is written again; it has
-  no effect.
+  file is left, and no mark of an unfinished resize or removal. The journal of an erased chunk may remain until that
+  chunk is written again; it has no effect.
 - If an operation writes into a stored object, half a write may damage the chunk being written, as documented.
-- Directories are listed in both orders of their names, because file systems list in any order and erasing follows it.
+- Every operation is tried with directories listed in both orders, by name and in reverse, because file systems list
+  names in any order, and files are erased in that order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 600  # trials
-MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # files that make another writer wait or act
+MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # lock files, and marks of unfinished operations
 
 
 class Point(NamedTuple):
@@ -35,7 +35,7 @@ class Point(NamedTuple):
 
     when: str
     call: int  # counted from 0
-    backwards: bool  # order in which directories are listed
+    backwards: bool  # whether directories are listed in reverse order of their names
 
     def __str__(self) -> str:
         return f"{self.when}:{self.call}:{'backwards' if self.backwards else 'forwards'}"
@@ -122,7 +122,7 @@ def _operate(scene: Scene, path: str, point: Point) -> None:
             return call.make()
         if point.when == "after":
             call.make()
-        elif point.when == "halfway" and call.data:  # with several threads, another call may have this number
+        elif point.when == "halfway" and call.data:  # with several threads, this call may not be a write
             call.half().make()
         os._exit(KILLED)
 
@@ -131,7 +131,7 @@ def _operate(scene: Scene, path: str, point: Point) -> None:
 
 
 def _repeat(stage: Stage, path: str) -> Verdict | None:
-    """Run the operation again after a crash. Returns None if it leads to the new state."""
+    """Run the operation again after a crash. Returns None if this leads to the new state."""
     try:
         stage.scene.operate(LocalStore(path))
     except Exception as error:

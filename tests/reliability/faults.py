@@ -3,10 +3,10 @@
 Rules
 - The store has `get`, `set`, `erase` and `list`, like a user's store. A trial counts the requests of an operation and
   makes one fail: it is refused before it is carried out, or carried out although the answer is lost, or answered with
-  too few bytes. The last applies only to requests that state the number of bytes, because a whole value that is cut
+  too few bytes. This last fault applies only to requests for a known number of bytes, because a whole value that is cut
   short is indistinguishable from a shorter value.
-- The operation ends with an error of the library, even if the store raised another one, or succeeds. Afterwards every
-  chunk and document is the old or the new one.
+- The operation succeeds or raises an error of the library, even if the store raised a different exception. Afterwards
+  every chunk and document is the old or the new one.
 - Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
 """
 
@@ -37,7 +37,7 @@ Trial = tuple[str, int, str, str]  # name of a `Scene`, number of the request, f
 class FaultyStore(Store):
     """A user's store, in memory, in which one request fails, or all requests from that one on."""
 
-    limits = Limits(concurrency=1)  # sends requests in a fixed order, so that their numbers are meaningful
+    limits = Limits(concurrency=1)  # one request at a time, so that the order, and thus each number, is fixed
 
     def __init__(self) -> None:
         self.inner = MemoryStore()
@@ -165,7 +165,7 @@ def _operate(scene: Scene, store: FaultyStore) -> tuple[str, str]:
 
 
 def _repeat(scene: Scene, store: FaultyStore, new: State) -> tuple[str, str] | None:
-    """Repeat the operation in another thread. Returns None if it leads to the new state."""
+    """Repeat the operation in another thread. Returns None if this leads to the new state."""
     errors: list[Exception] = []
 
     def operate() -> None:

@@ -3,10 +3,10 @@
 Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
   library's own. A read that succeeds must return the original values wherever checksums cover the whole chunk.
-- If reading fails, fsck reports a problem. If fsck reports a problem, reading everything never returns wrong values.
-  The values may still be correct, because readers use neither headers nor the index entries of chunks outside the
-  array. Reading a part can return wrong values only without a checksum, if the damage that fsck reports is elsewhere.
-- A chunk whose objects are all missing reads as the fill value. A chunk that lacks some of its objects is an error.
+- If reading fails, fsck reports a problem. If fsck reports a problem, reading the whole array fails or returns correct
+  values: readers use neither headers nor the index entries of chunks outside the array, so damage to these has no
+  effect. Without a checksum, reading only a part of the array may then still return wrong values.
+- A chunk whose objects are all missing reads as the fill value. A chunk that lacks only some of them is an error.
 - Documents are damaged too: reading the array then returns other values or fails, but never with an exception that is
   not the library's own.
 """
@@ -43,7 +43,7 @@ VERIFIED = {
     "shard in parts",
 }
 IN_PARTS = {"parts", "parts across a frame", "shard in parts", "draft shards in parts"}  # chunks of several objects
-NEVER_READ = {"outside", "unknown"}  # kinds of problems that do not stop a reader
+NEVER_READ = {"outside", "unknown"}  # kinds of problems that do not affect readers
 READS: dict[str, Callable[[Any], Any]] = {
     "everything": lambda a: a[...],
     "a slice": lambda a: a[1:3, 1:],

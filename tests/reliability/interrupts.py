@@ -8,7 +8,7 @@ Rules
 - Afterwards, while the interrupted process is still alive, no lock is held (checked by another process), no additional
   descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation works
   again, in another thread of that process, and leads to the new state.
-- If an operation ends before the interrupt, or without reporting it, it has led to the new state.
+- An operation that ends before the interrupt, or ends without raising KeyboardInterrupt, must lead to the new state.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 450  # trials
-FULL = 100  # trials per scene of a full run
-SIGNALS = 0.3  # share of the trials that send a signal
-BEFORE, AFTER = 5, 25  # number of moments before and after a call that changes files
+FULL = 100  # trials per `Scene` in a full run
+SIGNALS = 0.3  # fraction of the trials in which another process sends a signal
+BEFORE, AFTER = 5, 25  # moments before and after a call that changes files; half of the bytecodes are chosen from these
 PATIENCE = 120.0  # seconds; an operation normally takes milliseconds, and after this time it counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
@@ -73,7 +73,8 @@ class Tracer:
                 self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))
             elif not self._send_at:
                 sys.settrace(None)
-                for _ in map(interrupt_main, (signal.SIGINT,)):  # after a plain call, CPython would check here
+                # `map` makes the call, because CPython would check for signals at the end of a CALL instruction
+                for _ in map(interrupt_main, (signal.SIGINT,)):
                     return None
             else:
                 self._send_at -= 1
@@ -113,7 +114,7 @@ def replay(spec: str) -> Figures:
 
 
 def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
-    """Return an operation's moments by source location, those around changes of files, and the operation's duration."""
+    """Return an operation's moments by source location, its moments around changes to files, and its duration."""
 
     def work() -> bytes:
         start = time.perf_counter()
@@ -255,7 +256,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
     def tell(value: Any) -> None:
         os.write(send, json.dumps(value).encode() + b"\n")
 
-    gc.freeze()  # collections here consider only objects of this process, and do not copy the parent's memory
+    gc.freeze()  # garbage collections then skip the parent's objects, and do not copy its memory
     before = _descriptors()
     error, is_late = "", False
     try:
@@ -282,7 +283,7 @@ def _live(scene: Scene, path: str, way: str, when: str, receive: int, send: int)
 
 
 def _await_signal(scene: Scene, path: str, begin: Callable[[], None]) -> None:
-    """Run an operation. A signal that arrives before its end raises KeyboardInterrupt."""
+    """Run an operation. A signal that arrives before the operation ends raises KeyboardInterrupt."""
     is_over = False
 
     def handle(*arguments: object) -> None:
@@ -312,6 +313,6 @@ def _descriptors() -> dict[str, str]:
     for number in os.listdir("/proc/self/fd"):
         try:
             found[number] = os.readlink(f"/proc/self/fd/{number}")
-        except OSError:  # the descriptor of the listing, which is already closed
+        except OSError:  # the descriptor that `listdir` used, which is already closed
             continue
     return found

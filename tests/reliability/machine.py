@@ -4,7 +4,7 @@ Rules
 - A run creates an array with a random data type, grid, key encoding, codec chain and stack of storage transformers, in
   one of three stores, and applies the same operations to it and to a numpy array. A trial is one run of the machine.
 - Everything that was read is kept and compared again at the end: no result may share memory with the library.
-- At the end, a newly opened handle reads the same, fsck finds no problem, and no other file is left.
+- At the end, a newly opened array has the same values, fsck finds no problem, and deleting the array leaves no file.
 - Text and bytes of variable length are compared with Python objects, because numpy itself loses some text assignments.
 """
 
@@ -49,12 +49,12 @@ from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 
 SAMPLE = 300  # runs
 FULL = 10_000  # runs
-BATCH = 50  # runs that share a seed; the first failure ends a batch
+BATCH = 50  # number of runs that share a seed; the first failure ends them
 STEPS = 12  # maximum number of operations in a run
 
 TEXTS = ["", "a", "größe", "🦓", "w" * 15, "x" * 16, "y" * 40, "z" * 300]
 POINT = np.dtype([("x", "<i2"), ("name", "<U3"), ("y", "<f4")])
-# data type -> some of its values, the fill value first; objects if numpy has no reliable type
+# data type -> some of its values, the fill value first; Python objects where numpy's own type is unreliable
 VALUES: dict[Any, np.ndarray[Any, Any]] = {
     "bool": np.array([False, True]),
     "int8": np.array([0, 1, -128, 127], "i1"),
@@ -80,7 +80,7 @@ SERIALIZERS: dict[Any, list[Any]] = {
 }
 FRAMING = [Pad("start", 3, b"abc"), Pad("end", 5), Offset(2), Pad("start", 0), Crc32c()]
 COMPRESSORS = [Zstd(), Zstd(1, checksum=True), Gzip()]
-ROOM = Pad("end", 12)  # enough bytes for every part that has a size
+ROOM = Pad("end", 12)  # ensures that a chunk has enough bytes for all parts of fixed size
 INDEX_ENTRY = 16  # bytes
 
 
@@ -161,7 +161,7 @@ def shapes(ndim: int) -> Any:
 
 @st.composite
 def orthogonal(draw: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Generate an index that selects along each dimension, and the same index for numpy, as positions."""
+    """Generate an orthogonal index, and the positions that it selects along each dimension, for numpy."""
     index: list[Any] = []
     positions: list[Any] = []
     for n in shape:
@@ -419,14 +419,15 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            if sys.exception() is None:  # hypothesis reports one failure per run, and a failing rule is clearer
+            # not after a failed rule: hypothesis reports only one failure per run, and that of the rule is clearer
+            if sys.exception() is None:
                 self.look()
         finally:
             if self.directory:
                 shutil.rmtree(self.directory)
 
     def look(self) -> None:
-        """Compare everything again, both in the store and in the results of earlier reads."""
+        """Compare the array and the results of all earlier reads with the model, and check the store."""
         for handle in (self.array, self.opened()):
             found = handle[...]
             assert equal(found, self.model), f"stored {found!r}, not {self.model!r}"
@@ -489,7 +490,7 @@ def _outcome(spec: str) -> tuple[str, str]:
 
 
 def _settings(runs: int) -> settings:
-    """Return the settings for this many runs: without deadlines, and without a database that remembers failures."""
+    """Return the Hypothesis settings for this many runs, without deadlines and without a database of past failures."""
     return settings(
         max_examples=runs,
         stateful_step_count=STEPS,

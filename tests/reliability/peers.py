@@ -1,12 +1,13 @@
 """`python -m tests.reliability.peers [--rounds N] [--reads N] [--kills N]`: the same trials on zarrlite and its peers.
 
-Prints a Markdown table: lost updates of four processes, mixed reads during writes, leftovers of killed writers, and the
-memory that bombs take. Every process is a new interpreter, because neither peer supports a fork after its first use.
+Prints a Markdown table: updates that are lost when four processes write, reads that return values from two writes,
+files that killed writers leave, and the memory that it takes to read bombs. Every process is a new interpreter, because
+neither peer supports a fork after its first use.
 
 Rules
 - The libraries get the same arrays, with their default settings, in a local directory.
-- A trial ends after a number of operations, not of seconds. A writer is killed during the write that follows a number
-  of other writes.
+- A trial ends after a given number of operations, not after a given time. A writer is killed after a given number of
+  complete writes, during the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tests.reliability.bombs import array as document
 from tests.reliability.bombs import rle_frame, sharding
 
 WORKERS = 4
-LENGTH = 4096  # elements of an array of one chunk, or of one shard of 8 chunks
+LENGTH = 4096  # elements of the array, which is one chunk, or one shard of 8 chunks
 LIBRARIES = ("zarrlite", "zarr-python", "tensorstore")
 TIMEOUT = 900  # seconds; a trial fails instead of hanging
 SPAWN = multiprocessing.get_context("spawn")
@@ -97,7 +98,7 @@ def update(library: str, path: str, worker: int, rounds: int, barrier: Any, lost
 
 
 def set_attributes(library: str, path: str, worker: int, rounds: int, barrier: Any, lost: Any) -> None:
-    """Set an attribute in each round. The first worker counts the rounds in which one is lost."""
+    """Set an attribute in each round. The first worker counts the rounds in which an attribute is lost."""
     array = open_array(library, path)
     for value in range(1, rounds + 1):
         barrier.wait(TIMEOUT)
@@ -111,7 +112,7 @@ def set_attributes(library: str, path: str, worker: int, rounds: int, barrier: A
 
 
 def count_lost(library: str, work: Callable[..., None], rounds: int, is_sharded: bool = False) -> str:
-    """Return the number of rounds in which an update of four processes was lost."""
+    """Return the number of rounds in which the update by any of four processes was lost."""
     with directory() as path:
         create(path, is_sharded)
         barrier, lost = SPAWN.Barrier(WORKERS), SPAWN.Value("i", 0)
@@ -145,7 +146,7 @@ def keep_reading(library: str, path: str, reads: int, stop: Any, counts: Any) ->
 
 
 def count_mixed(library: str, reads: int, is_sharded: bool) -> str:
-    """Return how many reads during writes are mixed, and how many fail."""
+    """Return how many reads during writes return values from two writes, and how many fail."""
     with directory() as path:
         create(path, is_sharded)
         open_array(library, path)[:] = np.full(LENGTH, 1, "int32")
@@ -169,7 +170,7 @@ def write_until_killed(library: str, path: str) -> None:
 
 
 def count_leftovers(library: str, kills: int, is_sharded: bool) -> str:
-    """Return how many killed writers leave other files, and how many leave a chunk that cannot be read."""
+    """Return how many killed writers leave additional files, and how many leave a damaged chunk."""
     leftovers = unreadable = 0
     with directory() as path:
         create(path, is_sharded)

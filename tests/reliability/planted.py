@@ -3,9 +3,10 @@
 Rules
 - `planted.json` lists the faults: a text in a file of the package and its replacement, as in tests/mutations. The text
   occurs exactly once in its file.
-- `trial` is the kind of trial that must catch the fault; `only` selects scenes or bombs by a text in their names;
+- `trial` is the kind of trial that must catch the fault; `only` selects scenes or bombs by part of their names;
   `trials` is the number of trials to run, None for all.
-- A fault is caught if some trials end with `outcome`, but only with the fault, or if the trials do not finish.
+- A fault is caught if trials fail with `outcome` when it is planted, but not without it. Trials that take too long
+  count as failed with this outcome.
 - Each kind of trial catches at least one fault.
 """
 
@@ -39,7 +40,7 @@ PLANTED = [Planted(**fault) for fault in json.loads((Path(__file__).parent / "pl
 
 
 def main(words: list[str]) -> int:
-    """Plant the faults whose texts contain one of the words (all faults without words), and print which are caught."""
+    """Plant the faults that match one of the words (all faults if there are no words), and print which are caught."""
     chosen = [fault for fault in PLANTED if not words or any(word in " ".join(map(str, fault)) for word in words)]
     caught = 0
     with copied() as directory:

@@ -1,11 +1,13 @@
-"""Power cuts: the calls of an operation with `fsync=True` are recorded, and possible disks are built from some of them.
+"""Power cuts: an operation's calls are recorded, and the disks that a power cut may leave are reconstructed from them.
 
 Rules
+- Operations run with `fsync=True`. Two models determine which of their calls have reached the disk.
 - The ordered model is a file system with a journal, such as ext4 and xfs: the disk contains all calls up to some point,
   which is not before the last fsync of any file.
-- The strict model is only what POSIX promises: an fsync of a file makes its earlier writes durable, and an fsync of a
-  directory makes its earlier changes of names durable. The disk also contains any subset of the other calls. A write
-  may have extended the file without its data (zeros), or be half complete.
+- The strict model assumes only what POSIX promises: an fsync of a file makes its earlier writes durable, and an fsync
+  of a directory makes the earlier changes to its entries durable. Any subset of the other calls may also be on the
+  disk. A write that is not durable may have extended the file without storing the data (zeros), or may be half
+  complete.
 - A cut before the operation returns may leave any state that a crash may leave. A cut after it has returned may leave
   only the new state: acknowledged changes are durable.
 - If an operation writes into a stored object, a cut before it returns may damage that object, as documented.
@@ -27,7 +29,7 @@ from tests.reliability.scenes import SCENES, Scene, Verdict, equal, judge
 from zarrlite import LocalStore
 
 SAMPLE = 1000  # trials
-MOST = 64  # maximum number of states of the strict model per moment; if there are more, some are chosen at random
+MOST = 64  # if the strict model allows more states at a moment, about this many are chosen at random
 ROOT = 0  # number of the root directory
 SKIPPED, DONE, ZEROS, HALF = range(4)  # fates of a call that was not synced; the last two apply only to writes
 DURABLE = "acknowledged"
@@ -38,10 +40,10 @@ Tree = dict[str, bytes]  # path -> content of a file
 class Call(NamedTuple):
     """A recorded call. Files and directories have numbers, like inodes."""
 
-    name: str  # "enter" or "leave" (a name in a directory), "move", "write", "truncate", "sync"
+    name: str  # "enter" (adds a directory entry), "leave" (removes one), "move", "write", "truncate", "sync"
     number: int  # the changed file or directory
     entry: str = ""
-    target: int = -1  # the file or directory that a name refers to; for a removed name only if it is a directory
+    target: int = -1  # the file or directory that the entry refers to; -1 if a file was removed
     offset: int = 0
     data: bytes = b""
     source: tuple[int, str] = (-1, "")  # "move": the name that disappears
@@ -190,9 +192,9 @@ class Recording:
         self.base, self.calls = pickle.loads(output)
 
     def loose(self, moment: int) -> list[int]:
-        """Return the calls before a moment that no fsync has made durable, in the strict model.
+        """Return the indices of the calls before `moment` that are not durable in the strict model.
 
-        If the removal of a directory is durable, so are the changes of names in it.
+        If the removal of a directory is durable, so are the earlier changes to its entries.
         """
         synced: set[int] = set()
         loose = []
@@ -217,7 +219,7 @@ class Recording:
             yield from (Cut(model, moment, fates) for fates in self._fates(moment, seed))
 
     def _fates(self, moment: int, seed: int) -> Iterator[str]:
-        # the first two fates are also tried for all calls together
+        # the states in which all of these calls are done, or none of them, are always included
         choices = [f"{DONE}{SKIPPED}" + f"{ZEROS}{HALF}" * (self.calls[i].name == "write") for i in self.loose(moment)]
         if 4 ** len(choices) <= MOST:
             yield from map("".join, itertools.product(*choices))

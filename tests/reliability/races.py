@@ -1,14 +1,15 @@
-"""Readers against writers, in processes: every read sees the old chunk or a new one, and never an error.
+"""Readers race against writers in other processes: every read returns an old chunk or a new one, and none fails.
 
 Rules
 - For each kind of array, a writer continuously replaces, changes and erases chunks, while readers in their own
   processes read whole chunks, slices and single elements. A trial is one read.
-- The values of a chunk identify the write they belong to: a mixture of two writes is always recognized. A write
-  replaces the whole chunk, or changes its first and last quarter to the next number of a series, so that a partial
-  change is seen completely or not at all.
-- A race ends after a number of reads, not of seconds. Writers end after the readers.
+- The values of a chunk identify the write they belong to, so that a mixture of two writes is always recognized. A write
+  replaces the whole chunk, or sets its first and last elements to the same new number: a reader must see both of these
+  changes or neither.
+- A race ends after a given number of reads, not after a given time. Writers end after the readers.
 - `EXEMPT` lists the documented exceptions for kinds that write into stored objects: during an append or a change in
-  place, readers may find a shard without an index; during a change in place, also chunks that mix two writes.
+  place, readers may find a shard without an index; during a change in place, they may also find chunks that mix two
+  writes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.reliability.report import Figures
 from tests.reliability.scenes import KINDS, SCENES
 from zarrlite import ZarrliteError
 
-LENGTH = 8  # elements; chunks or shards of 4, inner chunks of 2
+LENGTH = 8  # elements of an array; its chunks or shards have 4 elements, inner chunks 2
 READERS = 2
 SAMPLE = 72_000  # reads
 FULL = 200_000  # reads per kind of array
@@ -67,7 +68,7 @@ def decode(name: str, values: Any) -> list[int]:
 
 
 def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
-    """Change chunks until the readers have ended: whole chunks, their first and last elements, or erase them."""
+    """Replace chunks, change their first and last elements, or erase them, until the readers have ended."""
     random.seed(seed)
     array = zarrlite.open_array(path, mode="r+", path="a", options=KINDS[name].options)
     generation = 0
@@ -87,7 +88,7 @@ def write(path: str, name: str, stop: Any, failed: Any, seed: int) -> None:
 
 
 def is_of_one_write(values: Any) -> bool:
-    """Whether the values of a chunk can be from one write, or from one write and a later one of its two ends."""
+    """Whether one write, possibly followed by a change to the first and last elements, can leave a chunk like this."""
     first, second, third, last = values
     inside = (second, third) == (0, 0) or (third - second == 1 and second % 10 == 1)
     if first == last:  # the chunk was erased, or its ends were changed
@@ -126,7 +127,7 @@ def read(path: str, name: str, reads: int, seed: int, found: Any) -> None:
 
 
 def create(name: str, store: Any) -> Any:
-    """Create an array of a kind, with the values of a first write."""
+    """Create an array of a kind, and store the values of a first write in it."""
     values = encode(name, [*numbers(0), *numbers(0)])
     array = zarrlite.create_array(store, name="a", shape=LENGTH, **{"dtype": values.dtype, **KINDS[name].create})
     array[:] = values
@@ -134,7 +135,7 @@ def create(name: str, store: Any) -> Any:
 
 
 def race(name: str, reads: int, seed: int) -> tuple[dict[str, int], str]:
-    """Let a writer and readers race for one array. Return the counts of outcomes and the first failure."""
+    """Let a writer and readers use one array concurrently. Return the counts of outcomes and the first failure."""
     path = tempfile.mkdtemp()
     try:
         create(name, path)

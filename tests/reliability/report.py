@@ -39,7 +39,7 @@ class Figures:
     seed: int
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # other figures, such as reads or bytes
+    notes: list[str] = field(default_factory=list)  # remarks for the summary, such as skipped conditions or memory use
 
     @property
     def trials(self) -> int:

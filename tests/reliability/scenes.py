@@ -24,7 +24,7 @@ Rules
   absent node instead of data), "revived" (a value of the node that was replaced), "stale" (a wrong consolidated copy),
   "foreign" (an exception that is not the library's own), "document" (neither the old nor the new one).
 - `atomic=False` marks operations that write into a stored object. According to the documentation, a crash during such a
-  write damages the object; an exception must not.
+  write may damage the object; an exception must not.
 - `repeatable=True`: running the operation again after a failure must succeed and lead to the new state.
 """
 
@@ -229,7 +229,7 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         return
     candidates = [_fit(node.values, now) for node in accepted]
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
-    path_is_new = None in known  # any other values are then those of a previous node
+    path_is_new = None in known  # values that are not accepted must then come from an earlier node
     for where in _boxes(now.values.shape, now.chunk_shape):
         found = now.values[where]
         if any(np.array_equal(found, values[where]) for values in candidates):
@@ -272,7 +272,7 @@ def reference(scene: Scene, make_store: Callable[[], Store]) -> tuple[State, Sta
     store = make_store()
     scene.prepare(store)
     old = scene.look(store)
-    store = make_store()  # a new store, because examining may write: it enlarges arrays that were shrunk
+    store = make_store()  # a new store, because `look` may write to a store: it enlarges arrays that were shrunk
     scene.prepare(store)
     scene.operate(store)
     return old, scene.look(store)
@@ -285,10 +285,10 @@ class Kind:
     create: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     values: Callable[[int, int], Any] = lambda first, n: np.arange(first, first + n, dtype="int32")
-    atomic: bool = True  # whether changes of part of a chunk replace objects instead of writing into them
+    atomic: bool = True  # whether a change to part of a chunk replaces the stored object instead of writing into it
 
 
-LENGTH = 8  # elements of an array; its chunks or shards have 4, inner chunks 2
+LENGTH = 8  # elements of an array; most kinds have chunks or shards of 4 elements, and inner chunks of 2
 
 
 def _struct(first: int, n: int) -> Any:
@@ -296,7 +296,7 @@ def _struct(first: int, n: int) -> Any:
 
 
 def _large(first: int, n: int) -> Any:
-    """Return elements that are so large that several threads write an array of a few of them."""
+    """Return elements so large that several threads are used to write even a few of them."""
     return np.array([str(i) for i in range(first, first + n)], dtype="S262144")
 
 
@@ -364,7 +364,7 @@ KINDS: dict[str, Kind] = {
 
 
 def create(kind: Kind, store: Store, path: str = "a", first: int | None = 1, **more: Any) -> Any:
-    """Create an array of a kind with values from `first` on; None creates it without values."""
+    """Create an array of a kind, with values that count up from `first`, or without values if `first` is None."""
     values = kind.values(1, LENGTH)
     create = {"shape": LENGTH, "dtype": values.dtype, **kind.create, **more}
     array = zarrlite.create_array(store, name=path, **create)
@@ -437,7 +437,7 @@ def _delete(store: Store, path: str) -> None:
 
 
 def _look_and_create(store: Store, path: str, overwrite: bool = False) -> State:
-    """Examine a hierarchy and, if a group was deleted, create another in its place: it must have no members."""
+    """Examine a hierarchy and, if a group was deleted, create it again: the new group must have no members."""
     state = look(store)
     if path not in state:
         names = sorted(zarrlite.create_group(store, path=path, overwrite=overwrite).keys())
@@ -574,7 +574,7 @@ SCENES: dict[str, Scene] = {
 
 
 def choose(trials: int | None, each: int) -> list[Scene]:
-    """Return all scenes or, if there are too few `trials` for `each` trials per scene, an evenly spread selection."""
+    """Return all scenes or, if `trials` does not suffice for `each` trials per scene, an evenly spread selection."""
     scenes = list(SCENES.values())
     if trials is None:
         return scenes

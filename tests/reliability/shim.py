@@ -61,13 +61,13 @@ _scandir, _listdir = os.scandir, os.listdir
 
 
 def install(hook: Hook, *, backwards: bool = False) -> None:
-    """Pass every call that changes the file system to a hook. Sort listings of directories by name, or in reverse."""
+    """Pass every call that changes the file system to a hook. Also sorts directory listings by name, or in reverse."""
     for name, original in ORIGINAL.items():
         wrapped = _wrap(name, original, hook)
         setattr(os, name, wrapped)
         for module in [module for key, module in sys.modules.items() if key.partition(".")[0] == "zarrlite"]:
             for attribute, value in list(vars(module).items()):
-                if value is original:  # a module may keep a function under another name
+                if value is original:  # a module may have imported the function under another name
                     setattr(module, attribute, wrapped)
     builtins.open = io.open = _pyio.open  # type: ignore[assignment]
     os.scandir = lambda path=".": _Listing(path, backwards)  # type: ignore[assignment,misc]

@@ -4,9 +4,9 @@ Rules
 - Two processes perform random operations on arrays of all kinds in one store, each on its own elements, and compare
   everything that they read with a model. A trial is one operation.
 - The median memory use in the second quarter of the checkpoints is compared with that in the last quarter. It may grow
-  by a fraction and by some bytes that allocators need. The number of descriptors is constant. At the end, fsck finds no
-  problem.
-- The length is a number of operations, not of seconds.
+  by a few percent, plus a few MiB for the allocators. The number of descriptors must not change. At the end, fsck finds
+  no problem.
+- The length of a soak test is a number of operations, not a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FULL = 400_000  # operations
 WORKERS = 2
 CHECKPOINTS = 40  # checkpoints per process
 LENGTH = 32  # elements of an array; each of the two workers owns every second one
-GROWTH = (1.05, 3 * 2**20)  # a factor and a number of bytes by which memory may grow
+GROWTH = (1.05, 3 * 2**20)  # memory may grow by this factor, plus this number of bytes
 TIMEOUT = 6 * 3600  # seconds; a soak fails instead of hanging
 FORK = multiprocessing.get_context("fork")
 # kinds that write into stored objects are left out, because that disturbs readers, as documented
@@ -43,7 +43,7 @@ SOAKED = {name: kind for name, kind in KINDS.items() if kind.atomic and name not
 
 
 class Worker:
-    """One of the processes, with its arrays and the expected values of its elements."""
+    """One of the two processes: its open arrays, and the expected values of its elements."""
 
     def __init__(self, root: str, number: int, seed: int) -> None:
         self.root = root
@@ -90,7 +90,7 @@ class Worker:
         assert self.open(name).attrs[key] == value
 
     def use_own_node(self, name: str) -> None:
-        """Create, append to, shrink, copy and delete an array of its own."""
+        """Create, append to, shrink, copy and delete an array that only this worker uses."""
         group = zarrlite.open_group(self.root, mode="r+", path=f"own {self.number}")
         kind = SOAKED[name]
         array = group.create_array("a", shape=8, dtype="int32", overwrite=True, **kind.create)
@@ -104,7 +104,7 @@ class Worker:
 
 
 def work(root: str, number: int, operations: int, seed: int, answers: Any) -> None:
-    """Perform operations as one of the processes, and report memory and descriptors along the way."""
+    """Perform operations as one of the processes, and report memory use and open descriptors at each checkpoint."""
     series: list[tuple[int, int]] = []
     failures: dict[str, int] = {}
     worker = Worker(root, number, seed)

@@ -32,9 +32,9 @@ class BadServer(ThreadingHTTPServer):
     - "If-Match ignored", "If-None-Match ignored": this header has no effect on changes
     - "cut": in half of all answers, the connection breaks in the middle of the body
     - "unavailable": half of all requests are answered with 503
-    - "slow": one in twelve answers comes too late
+    - "slow": one in twelve answers comes 0.6 seconds late
     - "lost": half of all changes are made, but not answered
-    - "late": every other change of a value is not answered, and is only made when the next one arrives
+    - "late": every other change of a value gets no answer, and is only made when the next one arrives
     - "weak ETag", "no ETag": ETags are weak or missing; "no time": all modification times are equal
     - "replaced": after half of all answers to GET, the value is replaced by `replace(key, value)`
     """
@@ -59,7 +59,7 @@ class BadServer(ThreadingHTTPServer):
         pass  # the client has closed the connection
 
     def __enter__(self) -> BadServer:
-        object_module._honours_conditions.clear()  # an earlier server may have had the same port
+        object_module._honours_conditions.clear()  # entries may describe an earlier server with the same port
         self._thread.start()
         return self
 
@@ -81,7 +81,7 @@ class BadServer(ThreadingHTTPServer):
         return tag
 
     def chance(self, fraction: float) -> bool:
-        """Whether this request is one of those that go wrong."""
+        """Whether this request is among the given fraction of requests, chosen at random, that go wrong."""
         with self.guard:
             return self.random.random() < fraction
 
@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.log.append(described)
 
     def spoiled(self) -> bool:
-        """Whether a fault has already answered the request; "slow" only delays it."""
+        """Whether the request has been answered with an error. The fault "slow" only delays the request."""
         server = self.server
         if "slow" in server.faults and server.chance(1 / 12):
             time.sleep(0.6)

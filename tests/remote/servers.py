@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from required import lacking
 
-_START_SECONDS = 120  # tests wait this long for a server to start; slow machines take long
+_START_SECONDS = 120  # tests wait this long for a server to start, which takes long on slow machines
 ACCESS_KEY, SECRET_KEY = "key-of-the-tests", "secret-of-the-tests"
 # the well-known account of Azurite
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -144,7 +144,7 @@ class SeaweedFS(Server):
     def is_ready(self) -> bool:
         if status_of(f"http://127.0.0.1:{self.s3}/healthz") != 200:
             return False
-        # the filer creates the bucket; its volumes exist once a value can be stored
+        # the POST request creates the bucket, which is usable once a value can be stored in it
         if status_of(f"http://127.0.0.1:{self.filer}/buckets/{self.bucket}/", "POST") not in (200, 201, 409):
             return False
         return self.is_writable()
@@ -233,7 +233,7 @@ class Nginx(Server):
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         folders = "".join(f"{kind}_temp_path {self.directory};" for kind in kinds)
         (self.directory / "nginx.conf").write_text(
-            ("user root; " if os.getuid() == 0 else "")  # other users cannot read the test directories
+            ("user root; " if os.getuid() == 0 else "")  # only root can read the test directories
             + f"daemon off; worker_processes 1; pid {self.directory}/pid; error_log stderr;"
             f"events {{ worker_connections 256; }}"
             f"http {{ access_log off; {folders} keepalive_requests 100000;"
@@ -289,7 +289,7 @@ def shared(folder: Path, kind: type[Server]) -> Iterator[Any]:
                     os.killpg(stored["pid"], signal.SIGKILL)
             process = getattr(server, "process", None)
             if process is not None and stored["users"]:
-                process.returncode = 0  # the last worker ends it; without this, Python would warn that it runs
+                process.returncode = 0  # otherwise, Python would warn that it still runs; the last worker ends it
             elif process is not None:
                 process.wait()
 

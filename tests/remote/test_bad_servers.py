@@ -32,7 +32,7 @@ def trials() -> Iterator[np.random.Generator]:
 
 
 def selections(rng: np.random.Generator) -> list[Any]:
-    """Return a whole read, a box, a strided selection and an element."""
+    """Return selections: the whole array, a box, a strided one and a single element."""
     (a, b), (c, d) = np.sort(rng.integers(0, 33, (2, 2)), axis=1)
     step = int(rng.integers(1, 9))
     return [..., (slice(a, b), slice(c, d)), (slice(a, None, step), slice(c, None, step)), (int(a % 32), int(c % 32))]
@@ -67,7 +67,7 @@ def test_reads_return_the_right_data_or_fail_if_the_server_misbehaves(bad_server
 
 @pytest.mark.parametrize("tags", ["", "weak ETag", "no ETag", "no ETag,no time"])
 def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(bad_server: BadServer, tags: str) -> None:
-    """The two versions differ in size, because a weak ETag and a time in seconds cannot distinguish equal sizes."""
+    """The versions differ in size: a weak ETag and a time in seconds cannot distinguish versions of the same size."""
     for number, rng in enumerate(trials()):
         chain = CHAINS[2 + number % 2]
         bad_server.behave()
@@ -102,7 +102,7 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
         for _ in range(4):
             row, column = (int(i) for i in rng.integers(0, 32, 2))
             array[row, column:] = data[row, column:] = int(rng.integers(1, 1000))
-        for _ in range(4):  # increments, whose sum would show if one were made twice
+        for _ in range(4):  # the sum shows whether any increment is made twice
             store.update("count", lambda old: b"%d" % (int(bytes(old or b"0")) + 1))
         assert store.set("new", b"1", new=True)
         assert not store.set("new", b"2", new=True)
@@ -112,11 +112,11 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
 
 
 def test_updates_are_made_once_although_they_arrive_late() -> None:
-    """An update is made, without an answer, only when the next attempt arrives, which then finds its own update."""
+    """The server makes an update only when the store has sent it again; the second attempt then finds the first one."""
     with BadServer() as server:
         store = server.store()
         store.set("count", b"0")
-        store.update("count", lambda old: b"1")  # finds out that the server honours conditions
+        store.update("count", lambda old: b"1")  # the store finds out that the server honours conditional requests
         server.faults = {"late"}
         for _ in range(3):
             store.update("count", lambda old: b"%d" % (int(bytes(old or b"")) + 1))

@@ -30,7 +30,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def url(seaweedfs: SeaweedFS, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the URL of a group with two arrays. ZARRLITE_STORAGE_OPTIONS has the options for its server."""
+    """Return the URL of a group with two arrays. Sets ZARRLITE_STORAGE_OPTIONS for its server."""
     monkeypatch.setenv("ZARRLITE_STORAGE_OPTIONS", json.dumps(seaweedfs.settings()))
     url = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}"
     group = zarrlite.create_group(url, storage_options=seaweedfs.settings())

@@ -146,7 +146,7 @@ def test_a_directory_of_an_http_server_is_refused_by_default(nginx: Nginx) -> No
         ("ftp://a/b", {}, "store must be a URL (s3, gs, az, http, https) or an obstore store, not 'ftp://a/b'"),
         (5, {}, "store must be a URL or an obstore store, not int"),
         ("s3://", {}, "'s3://' must name a bucket: s3://bucket/path"),
-        ("s3://bucket/a", {"concurrency": 0}, "concurrency must be a positive number, not 0"),
+        ("s3://bucket/a", {"concurrency": 0}, "concurrency must be a positive integer, not 0"),
         ("https://a/b?c", {}, "'https://a/b?c' must not have a query or a fragment"),
         (
             "https://a/b",
@@ -198,7 +198,7 @@ def test_chunks_in_parts_need_a_single_writer(make_s3: Any) -> None:
 
     parts = [ConcatParts([Part(".head", 4), Part("")])]
     store = make_s3()
-    with pytest.raises(StoreError, match=r"'c/0'.*its parts need a single writer.*single_writer"):
+    with pytest.raises(StoreError, match=r"'c/0'.*a chunk of several parts needs a single writer.*single_writer"):
         zarrlite.create_array(store, data=np.arange(4), storage_transformers=parts)
     array = zarrlite.create_array(make_s3(single_writer=True), data=np.arange(4), storage_transformers=parts)
     array[1] = 7

@@ -15,7 +15,7 @@ from zarrlite import ObjectStore, StoreError
 def update_shards(options: dict[str, Any], first: int, threads: int, updates: int) -> None:
     """Update distinct inner chunks of one shard: each thread writes 1, 2, ... to one of them.
 
-    Each line of the input is the URL of an array. A line is printed when its updates are done.
+    Each line of the input is the URL of an array. When the updates of an array are done, a line is printed.
     """
     with ThreadPoolExecutor(threads) as pool:
         for url in sys.stdin:

@@ -1,4 +1,4 @@
-"""Reads and writes have the semantics of numpy; so does the normal form of an index."""
+"""Reads, writes and the normal form of an index have the semantics of numpy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def chunk_shapes(draw: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @st.composite
 def pairs(draw: Any, min_dims: int = 0, dtype: Any = "i4") -> tuple[np.ndarray, zarrlite.Array]:
-    """Draw a numpy array and a zarrlite array of the same content. The chunk shape need not divide the shape."""
+    """Draw a numpy array and a zarrlite array with the same content. The chunk shape need not divide the shape."""
     shape = draw(shapes(min_dims))
     array = np.arange(1, 1 + math.prod(shape), dtype="i4").reshape(shape).astype(dtype)
     return array, stored(array, draw(chunk_shapes(shape)), draw(st.sampled_from(CHAINS)))

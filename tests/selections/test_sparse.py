@@ -1,4 +1,4 @@
-"""Sparse selections: projecting onto all chunks at once equals projecting chunk by chunk."""
+"""Sparse selections: projecting one onto all chunks together equals projecting it onto each chunk separately."""
 
 from __future__ import annotations
 

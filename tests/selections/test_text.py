@@ -1,4 +1,4 @@
-"""Text of any length is selected and assigned like numbers. numpy stores up to 15 bytes of it in the array itself."""
+"""Text of any length is selected and assigned like numbers. numpy stores texts of up to 15 bytes in the array."""
 
 from __future__ import annotations
 

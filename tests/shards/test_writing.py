@@ -1,4 +1,4 @@
-"""Writing shards: orders, headers, changes in place and by appending."""
+"""Writing shards: orders of inner chunks, headers, updates in place and by appending."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def test_a_rewrite_of_parts_on_a_full_disk_leaves_the_old_shard_or_the_new_one(
     monkeypatch.setattr(files, "write", filling)
     with contextlib.suppress(StoreError):
         array[...] = 7
-    # the journal, then all parts and the one that is emptied, are written before any part is renamed
+    # five files are written before any part is renamed: the journal, the three parts, and an empty part
     expected = np.full_like(model, 7) if room == 5 else model
     np.testing.assert_array_equal(zarrlite.open_array(tmp_path, mode="r")[...], expected)
     assert (left < 0) == any("__zarrlite.journal" in file.name for file in tmp_path.rglob("*")) or not room
@@ -396,7 +396,7 @@ def test_append_keeps_the_old_bytes_of_an_index_in_two_parts() -> None:
 
 def test_readers_of_a_shard_in_parts_see_it_before_or_after_an_append() -> None:
     class Appending(RecordingStore):
-        """A store in which another writer appends each time that a part has been read."""
+        """A store to which another writer appends each time a part has been read."""
 
         other: Any = None
 
@@ -460,7 +460,7 @@ def test_a_failed_patch_is_undone_even_if_undoing_fails_in_part(
     def failing(fd: int, value: Any, offset: int) -> int:
         nonlocal calls
         calls += 1
-        if calls in (2, 3):  # writing the second piece, and restoring it
+        if calls in (2, 3):  # the calls that write the second piece and restore it
             raise OSError(5, "Input/output error")
         return os.pwrite(fd, value, offset)
 
@@ -620,7 +620,7 @@ def test_writing_options_are_not_stored() -> None:
     assert "append" not in str(numbered("codec", {}, strategy="append")[0].metadata.to_json())
 
 
-# reading and writing chunks of the draft shard by shard
+# chunks in shards of the draft are read and written shard by shard
 
 
 def test_a_draft_shard_is_written_once() -> None:
@@ -647,7 +647,7 @@ def test_draft_shards_of_shards_are_written_once() -> None:
 
 
 class ReturnsInput(BytesBytesCodec):
-    """A codec that returns its input itself, which is the caller's memory."""
+    """A codec that returns its input, which is in the caller's memory, without copying it."""
 
     name = "test.returns-input"
 

@@ -74,7 +74,7 @@ def written(path: Path, parts: Any, strategy: str) -> Iterator[tuple[zarrlite.Ar
 
 
 def state_of(values: Any, selection: Any) -> str:
-    """Return the name of the version that a selection shows. The second inner chunk may be from either version."""
+    """Return the name of the version to which values belong. The second inner chunk may be from either version."""
     for name, version in VERSIONS.items():
         for other in VERSIONS.values():
             state = version.copy()

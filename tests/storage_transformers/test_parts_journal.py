@@ -144,7 +144,7 @@ def create(store: Store, stack: str, data: Any = OLD) -> zarrlite.Array:
 
 
 def found_in(store: Store) -> Any:
-    """Return the elements, after checking that partial reads agree with them if those need more than one part."""
+    """Return the elements. If partial reads need more than one part, first check that they return the same elements."""
     array = zarrlite.open_array(store, mode="r")
     whole = array[...]
     if array.shards is not None or isinstance(array.metadata.codecs[-1], Crc32c):
@@ -191,7 +191,7 @@ def test_an_interrupted_change_leaves_the_old_chunk_or_the_new_one(
 
 
 def options_of(stack: str) -> dict[str, dict[str, Any]]:
-    """Return the runtime options of a stack, which zarr.json does not contain."""
+    """Return the runtime options of a stack of transformers; zarr.json does not contain them."""
     strategy = stack.rpartition(", ")[2]
     if strategy not in ("rewrite", "in-place", "append"):
         return {}
@@ -209,7 +209,7 @@ def _is_mixed_by_chunks(found: Any, old: Any, new: Any) -> bool:
 # The journal itself
 
 
-EMPTIED, STORED = 3, 4  # number of the change that fails: that of the largest part, or the next one
+EMPTIED, STORED = 3, 4  # number of the change that fails: writing the largest part, or the next change
 STATES = pytest.mark.parametrize(("left", "chunk"), [(EMPTIED, OLD), (STORED, NEW)], ids=["old", "new"])
 
 
@@ -289,7 +289,7 @@ def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) ->
     journal = bytes(below.get(key) or b"")
     if damage == "gone":
         below.erase(key)
-    elif damage == "another":  # a part has a size that is not a result of this change
+    elif damage == "another":  # a part has a size that this change cannot produce
         below.set("c/0/0", b"123")
     else:
         below.set(key, journal[:-1] if damage == "cut" else journal[:40] + b"\xff" + journal[41:])
@@ -298,7 +298,7 @@ def test_a_journal_that_does_not_belong_to_the_parts_is_not_used(damage: str) ->
 
 
 def test_without_a_journal_an_interrupted_change_is_an_error() -> None:
-    below = interrupted("checksum apart", left=5)  # only the last change fails, so the journal stays
+    below = interrupted("checksum apart", left=5)  # only the last step, erasing the journal, fails
     assert f"c/0/{JOURNAL}.0" in below.list()
     store = Interrupted(below, OSError(5, "the disk is gone"), after=False)
     array = zarrlite.open_array(store, mode="r+", options={"/storage_transformers/0": {"journal": False}})
@@ -372,7 +372,7 @@ def test_a_large_part_is_written_once(start: int) -> None:
 
 
 class Logged(MemoryStore):
-    """A store that records the keys that are set, and the journals."""
+    """A store that records which keys are set, and which journals are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -387,7 +387,7 @@ class Logged(MemoryStore):
 
 
 def logged(stack: str, change: Any, data: Any = OLD) -> Logged:
-    """Return a store in which a chunk was changed, with the log of that change."""
+    """Change a chunk of a new array, and return its store, which has logged the change."""
     store = Logged()
     array = zarrlite.open_array(create(store, stack, data).store, mode="r+", options=options_of(stack))
     store.keys.clear()

@@ -25,7 +25,7 @@ class Stepwise(PrefixStore):
 
     def __init__(self, store: Store, function: Callable[[], None]) -> None:
         super().__init__(store, "")
-        self.left, self.function = 0, function  # number of operations until the call
+        self.left, self.function = 0, function  # `left`: operations until the call
 
     def step(self) -> None:
         self.left -= 1
@@ -144,7 +144,7 @@ def test_a_chunk_that_is_replaced_in_every_attempt_to_read_it_is_an_error(tmp_pa
 
 
 class StoredAndErased(PrefixStore):
-    """A store whose reader first looks for a journal between the end of a first write and the start of an erasure."""
+    """A store in which a write ends right before a reader first looks for a journal; an erasure starts right after."""
 
     def __init__(self, store: Store, value: Buffer, journal: Buffer) -> None:
         super().__init__(store, "")

@@ -149,7 +149,7 @@ def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store
     assert source.read_one() == VALUE
     assert source.read_one(end) == index
     store.set(KEY + ".i", b"other")
-    with pytest.raises(ReplacedError):  # although the other part is unchanged: it could have been overwritten in place
+    with pytest.raises(ReplacedError):  # the other part has the same size, but may have been overwritten
         source.read_one(end)
     source.close()
     assert source.read_one(end) == b"other"
@@ -161,7 +161,7 @@ def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store
         source.close()
 
 
-# Writers between the steps of a read. `known_size` is left out, because it may be outdated; reads notice that.
+# Writers act between the steps of a read. `known_size` is left out: it may be outdated, which reads detect.
 CHECKED_READS = [name for name in READS if name != "known size"]
 
 

@@ -298,7 +298,7 @@ def test_the_least_recently_used_ranges_are_dropped_first(kind: str, tmp_path: P
     for number in (4, 5):
         cache.store(f"c/{number}", cache.generation(f"c/{number}"), version, (0, 200), bytes([number]) * 200)
     kept = [number for number in range(6) if cache.find(f"c/{number}", version, (0, 200)) is not None]
-    assert kept in ([0, 2, 3, 4, 5], [0, 2, 4, 5])  # a cache in a directory drops more than necessary
+    assert kept in ([0, 2, 3, 4, 5], [0, 2, 4, 5])  # a cache in a directory may drop more than necessary
     assert 1 not in kept
 
 

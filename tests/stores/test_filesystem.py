@@ -372,7 +372,7 @@ def _read(store: FsspecStore, answers: Any) -> None:
 def test_other_processes_can_read_from_a_store(web: WebServer, method: str) -> None:
     web.values["a"] = b"value"
     store = on_the_web(web)
-    assert store.get("a") == b"value"  # so that the event loop of the parent process is running
+    assert store.get("a") == b"value"  # starts the event loop of the parent process
     context = multiprocessing.get_context(method)
     answers = context.Queue()
     child = context.Process(target=_read, args=(store, answers))

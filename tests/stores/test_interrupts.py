@@ -1,7 +1,7 @@
 """An interrupt (Ctrl-C) at any point of an operation leaves no lock, descriptor or temporary file behind.
 
 CPython runs signal handlers when a Python function starts, after calls to C functions, and when a loop jumps back to
-its start. `interrupt_at` interrupts an operation right before one of these instructions; a timer, at random times.
+its start. `interrupt_at` sends an interrupt right before one of these points; a timer sends interrupts at random times.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def interrupt_at(point: int, operation: Callable[[], object]) -> str | None:
             reached += 1
             if reached == point:
                 sys.settrace(None)
-                for _ in map(interrupt_main, (signal.SIGINT,)):  # a plain call would be followed by a check here
+                for _ in map(interrupt_main, (signal.SIGINT,)):  # a plain call would raise the interrupt here
                     return None
         return trace
 

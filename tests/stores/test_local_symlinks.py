@@ -108,7 +108,7 @@ def test_set_replaces_and_erase_removes_a_symlink_rather_than_its_target(store: 
     store.set("target", b"old")
     for name in ("set", "erased"):
         (root / name).symlink_to("target")
-    with store.lock("set"), store.lock("target"):  # two keys that lead to one file
+    with store.lock("set"), store.lock("target"):  # two keys that lead to the same file
         store.set("set", b"new")
     store.erase("erased")
     assert not (root / "set").is_symlink()
@@ -137,7 +137,7 @@ def test_a_directory_that_is_a_dangling_symlink_is_missing(store: LocalStore, ro
         with pytest.raises(StoreError) as caught:
             write()
         assert caught.value.errno == errno.ENOENT
-    (root / "nowhere").symlink_to(outside)  # the store must not have remembered the missing directory as checked
+    (root / "nowhere").symlink_to(outside)  # the check of the missing directory must not have been cached
     with pytest.raises(KeyRefusedError):
         store.get("link/secret")
 

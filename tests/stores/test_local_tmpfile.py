@@ -24,7 +24,7 @@ needs_tmpfile = pytest.mark.skipif(not files.TMPFILE, reason="this platform has 
 
 @pytest.fixture(params=["tmpfile", "rename"])
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a method for storing several new values, which the test uses."""
+    """The way in which the test stores several new values: with O_TMPFILE, or by renaming files."""
     if request.param == "rename":
         monkeypatch.setattr(files, "TMPFILE", 0)
     elif not files.TMPFILE:

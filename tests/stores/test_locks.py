@@ -171,7 +171,7 @@ def test_locks_leave_no_open_descriptors(store: LocalStore) -> None:
 def test_a_large_replaced_file_is_closed_by_another_thread(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed: list[tuple[int, bool]] = []  # hard links, and whether the main thread closed the file
+    closed: list[tuple[int, bool]] = []  # number of hard links, whether the main thread closed the file
     original = os.close
 
     def recording(fd: int) -> None:
@@ -193,7 +193,7 @@ def test_a_large_replaced_file_is_closed_by_another_thread(
 
 
 def before_next_acquire(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Call `act` once, in place of another process, after a file is opened and before it is locked."""
+    """Call `act`, which simulates another process, once between opening a file and locking it."""
     acts, acquire = [act], InodeLock.acquire
 
     def late(lock: InodeLock, deadline: float | None) -> object:

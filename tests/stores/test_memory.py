@@ -107,7 +107,7 @@ def test_every_change_waits_for_the_thread_that_holds_the_key(mapping: Callable[
         other.start()
         assert not done.wait(0.05)
         assert store.get("k") == b"1"
-        store.set("k", b"3")  # the holder itself does not wait
+        store.set("k", b"3")  # the thread that holds the lock does not wait
     other.join(60)
     assert done.is_set()
 

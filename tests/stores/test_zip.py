@@ -144,7 +144,7 @@ def test_more_entries_than_fit_in_two_bytes_are_written_and_read(tmp_path: Path)
 
 
 class Sparse(zarrlite.Store):
-    """A store with one value of any size. Bytes that are not given are zero."""
+    """A store with one value of any size. Bytes that are not in `known` are zero."""
 
     def __init__(self, size: int, known: dict[int, bytes]) -> None:
         self.length, self.known = size, known
@@ -228,7 +228,7 @@ def test_a_zip_file_in_a_store_is_read_with_few_requests() -> None:
     ]
     assert below.taken() == [2]  # the header is already known
     assert store.get("c", ByteRange(1, 3)) == b"ma"
-    assert below.taken() == [1]  # a small value is read with its header
+    assert below.taken() == [1]  # a small value is read together with its header
 
 
 def test_many_values_are_requested_at_once() -> None:

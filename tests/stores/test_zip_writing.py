@@ -39,7 +39,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def only(path: Path) -> bool:
-    """Whether the directory of a zip file contains nothing else, such as temporary files or lock files."""
+    """Whether a zip file is alone in its directory, without temporary files or lock files."""
     return [*path.parent.iterdir()] == [path]
 
 

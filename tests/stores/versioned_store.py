@@ -11,7 +11,7 @@ from zarrlite.stores import Limits, Store, check_key
 
 
 class VersionedStore(Store):
-    """A store that numbers its values. A source refuses to read further ranges once the number has changed."""
+    """A store that numbers its values. A source refuses further reads once its value has another number."""
 
     limits = Limits(concurrency=4)
 

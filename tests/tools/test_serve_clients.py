@@ -1,4 +1,4 @@
-"""Other programs read from the server: zarrita.js in a browser, tensorstore, obstore, zarr-python, xarray, waitress."""
+"""Other programs read from the server: zarrita.js in a browser, tensorstore, obstore, zarr-python and xarray."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def browser() -> Iterator[Zarrita]:
 
 
 def differing(examples: list[Example], read: Any) -> list[str]:
-    """Return the paths of the examples from which a client reads other elements than were written."""
+    """Return the paths of the examples in which a client does not read the elements that were written."""
     return [e.path for e in examples if not np.array_equal(np.asarray(read(e)), e.values)]
 
 
@@ -232,7 +232,7 @@ def test_the_python_examples_of_a_page_run(tmp_path: Path) -> None:
 
 
 class Recorder:
-    """Records the path and the answer's size of GET requests to a site, but not the HEAD requests that zarrita adds."""
+    """Records the path and the size of the answer for each GET request, but not the HEAD requests that zarrita adds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[tuple[str, int]] = []

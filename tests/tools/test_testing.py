@@ -279,7 +279,7 @@ class DecodesTheLastBytes(Same):
 
 
 class IgnoresTheLimit(Same):
-    """Encodes zeros as their number, and decodes any number of zeros without checking the limit."""
+    """Encodes a value of only zeros as its length, and decodes any length without checking the limit."""
 
     def encode(self, data: Buffer) -> Buffer:
         return b"%d" % len(data) if not any(data) else b"=" + bytes(data)
@@ -415,7 +415,7 @@ class Flattens(SameArray):
 
 
 class SelectsOtherElements(SameArray):
-    """Adds 1 and subtracts it again, but claims that encoded elements equal the decoded ones."""
+    """Adds 1 when it encodes and subtracts 1 when it decodes, but claims that encoded elements equal decoded ones."""
 
     def encode(self, array: np.ndarray, spec: ArraySpec) -> np.ndarray:
         return array + 1
@@ -453,7 +453,7 @@ BROKEN_FILTERS: list[tuple[Any, ...]] = [
 
 
 class SameElements(ArrayBytesCodec):
-    """A sound codec that stores the elements uncompressed; broken ones have a different `serializer`."""
+    """A sound codec that stores the elements uncompressed; broken ones override `serializer`."""
 
     name = "test.same_elements"
     __eq__, __hash__ = Same.__eq__, Same.__hash__
@@ -871,7 +871,7 @@ class Xor(StorageTransformer):
 
 
 class XorStore(PrefixStore):
-    """A store that overrides `get` and `set`, so that the operations based on these two are the defaults."""
+    """A store that overrides `get` and `set`, and otherwise has the default operations, which call these two."""
 
     def __init__(self, store: Store, array: ArrayInStore, mask: int) -> None:
         super().__init__(store, "")
@@ -923,7 +923,7 @@ def get_slowly(self: XorStore, key: str, byte_range: ByteRange = ALL) -> Any:
 
 
 def change_below(self: XorStore, changes: Any) -> None:
-    """Pass functions to the underlying store, where they receive masked values."""
+    """Pass functions on to the underlying store, so that they receive masked values."""
     for key, change in changes:
         (PrefixStore if callable(change) else Store).change(self, [(key, change)])
 
@@ -1019,7 +1019,7 @@ ROWS = [(laws, attribute, *row) for laws, (attribute, rows) in BROKEN.items() fo
 
 
 def subject(laws: type, attribute: str, value: Any) -> Any:
-    """Return an instance of `laws` for an extension, which is registered, or for a function that creates stores."""
+    """Return an instance of `laws` that tests an extension, after registering it, or a function that creates stores."""
     if attribute != "make" and value.name != UNREGISTERED:
         register(type(value))
     instance = laws()
@@ -1057,7 +1057,7 @@ def test_every_law_is_failed_by_a_broken_class(laws: type) -> None:
 )
 def test_the_sound_classes_that_broken_ones_derive_from_obey_every_law(laws: type, attribute: str, sound: Any) -> None:
     for law in laws_of(laws):
-        if "threads" not in law or sound is FourOperations:  # stores with `changing` take no locks
+        if "threads" not in law or sound is FourOperations:  # `changing` takes no locks
             getattr(subject(laws, attribute, sound), law)()
 
 

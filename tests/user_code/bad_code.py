@@ -1,4 +1,4 @@
-"""Mistakes that a type checker finds: each comment names the kind of mistake in its line."""
+"""Mistakes that a type checker finds: each comment names the kind of mistake on its line."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ Rules
 - A task contains the array as a pickle: its location and its document without attributes, but no open resources.
 - A task in another process would write to a copy of an in-memory store, so such stores are refused if the scheduler
   uses other processes.
-- The name of a dask array is a hash of its location, document and blocks: equal arrays have equal tasks.
+- The name of a dask array is a hash of its location, document and blocks, so that the tasks of equal arrays have equal
+  names.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ try:
 except ImportError as error:
     raise DependencyError("dask arrays need dask: pip install 'zarrlite[dask]'") from error
 
-_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None is the default for dask arrays: threads
+_IN_THIS_PROCESS = (None, dask.threaded.get, get_sync)  # schedulers; None stands for the default, threads
 Alignment = Literal["rechunk", "error"]
 
 
@@ -168,7 +169,7 @@ def store_dask(source: dask.array.Array, target: Array, *, align: Alignment = "r
 
 
 class _Target:
-    """An array that tasks write to. Pickling it is refused if a task would then write to a copy."""
+    """An array that tasks write to. Pickling it is refused if a task in another process would write to a copy."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -191,7 +192,7 @@ def _check_known(source: dask.array.Array) -> None:
 
 
 def _stored_lengths(array: Array) -> tuple[int | Shape, ...]:
-    """Return the length of the chunks, or of the shards, along each dimension; all lengths if the grid is irregular."""
+    """Return the length of the chunks or shards along each dimension, or a tuple of all lengths if they may differ."""
     if array.metadata.chunk_grid.uniform:
         return array.shards or array.chunks
     return array.write_chunk_sizes

@@ -5,11 +5,12 @@ Rules
   are joined, and shards of the 2022 draft become `sharding_indexed` shards.
 - Padding around chunks and shards is removed; byte ranges are shifted, so that partial reads stay partial. A new index
   skips the padding around the inner chunks of a shard: each entry covers an inner chunk without its padding.
-- Chunks with codecs that not every reader supports, or of a grid that is not regular, are decoded. They are served
-  uncompressed in the shape `Array.chunks`, so that their sizes are known. Data types do not change.
-- The documents of arrays that need none of this are only rewritten in canonical form. Consolidated metadata contains
-  the documents that the store shows.
-- A request for a document reads it again. Chunks are served according to the document that was read last.
+- Chunks are decoded if not every reader supports their codecs, or if the chunk grid is not regular. They are then
+  served uncompressed, as chunks of the shape `Array.chunks`, so that their sizes are known. Data types do not change.
+- If an array needs none of these changes, its document is only rewritten in canonical form. Consolidated metadata
+  contains the rewritten documents.
+- Each request for a document reads it from the underlying store again. Chunks are served according to the document that
+  was read last.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from zarrlite.stores.base import Listing, Store, check_key, check_prefix
 from zarrlite.stores.open import StoreLike, open_store
 
 MAX_NODES: Final = 1000  # nodes whose documents are cached, so that requests for chunks do not read them again
-MAX_COPIES: Final = 2000  # nodes; groups with more get no consolidated metadata
+MAX_COPIES: Final = 2000  # nodes; groups with more nodes below them get no consolidated metadata
 _KEYS: Final = DefaultKeys()
 
 
@@ -95,7 +96,7 @@ def open_any(store: StoreLike, *, strict: bool = True) -> Array | Group:
     try:
         return open_node(store, mode="r", strict=strict)
     except NodeNotFoundError:
-        from zarrlite import n5, tiff  # imported late: few hierarchies need them
+        from zarrlite import n5, tiff  # imported here: few hierarchies need these modules
 
         place = open_store(store)
         if place.size("attributes.json") is not None:
@@ -179,7 +180,7 @@ class PlainStore(Store):
         count = len(names)
         while count and names[count - 1].isdecimal():
             count -= 1
-        if not count or names[count - 1] != "c":  # the key of a chunk is this letter, followed by numbers
+        if not count or names[count - 1] != "c":  # a chunk key is "c", followed by numbers
             return InMemory(None)
         node = self._node("/".join(names[: count - 1]))
         return node.chunk("/".join(names[count - 1 :])) if isinstance(node, PlainArray) else InMemory(None)
@@ -214,11 +215,11 @@ class PlainStore(Store):
             start = key_prefix(path)
             yield from (start + key for key in (DOCUMENT, *node.keys()) if (start + key).startswith(prefix))
             if isinstance(node, PlainGroup):
-                only = prefix[len(start) :].partition("/")[0]  # the only member that can have keys with the prefix
+                only = prefix[len(start) :].partition("/")[0]  # no other member can contain keys with the prefix
                 pending += [start + name for name in ([only] if only else sorted(node.names(), reverse=True))]
 
     def _listed(self, path: str) -> PlainArray | PlainGroup | None:
-        """Return a node for a listing. Returns None, after a warning, if its document is refused."""
+        """Return the node at a path. Returns None, after a warning, if its document is refused: a listing skips it."""
         try:
             return self._node(path)
         except MetadataError as error:
@@ -260,7 +261,7 @@ class PlainGroup:
         return serialize(GroupMetadata(metadata.attributes, copies))
 
     def _new_copies(self) -> dict[str, Json] | None:
-        """Return the documents of all nodes below. Returns None if these are too many, or cannot be listed."""
+        """Return the documents of all nodes below. Returns None if there are too many, or if listing them fails."""
         copies: dict[str, Json] = {}
         try:
             for path, node in self._group._walk(None):
@@ -317,10 +318,10 @@ class PlainArray:
         return serialize(self.metadata)
 
     def chunk(self, key: str) -> Source:
-        """Return a chunk by its plain key, as a source."""
+        """Return the chunk with a key in the default encoding, as a source."""
         coords = _KEYS.decode(key, len(self.metadata.shape))
         return InMemory(None) if coords is None else self._form.chunk(coords)
 
     def keys(self) -> list[str]:
-        """Return the plain keys of all stored chunks."""
+        """Return the keys of all stored chunks, in the default encoding."""
         return [_KEYS.encode(coords) for coords in self._form.stored()]

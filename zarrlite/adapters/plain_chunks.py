@@ -1,10 +1,12 @@
-"""The chunks of an array in a form that every reader of Zarr v3 can decode; `plain.py` makes them a store.
+"""The chunks of an array in a form that every reader of Zarr v3 can decode; `plain.py` serves them as a store.
 
 Rules
 - Chunks are served without decoding if every reader supports their codecs; padding around them is removed. Shards are
   served with an index that is at the end and has a checksum, since not every reader supports other indices. If the
-  stored index is different, or includes padding of inner chunks, a new index is appended to the stored shard.
-- Byte ranges are passed on; the size of the value is requested only if a range has no end or ends outside the value.
+  stored index differs from that, or its entries include the padding of inner chunks, a new index is appended to the
+  stored shard.
+- Byte ranges are passed on to the underlying store. The size of the value is requested only if a range has no end or
+  ends outside the value.
 - Other chunks are decoded and served uncompressed. In a sharded array, these are the inner chunks.
 """
 
@@ -49,7 +51,7 @@ class Served:
         self.codecs = codecs
         self._chunks = chunks
         self._frames = frames  # outermost first
-        self._least = least  # bytes; minimum size of a chunk without padding: that of an index at its end
+        self._least = least  # bytes; minimum size of a value without padding: that of the index, if it is at the end
 
     def chunk(self, coords: Shape) -> Source:
         source = self._chunks.store.source(self._chunks.metadata.chunk_key_encoding.encode(coords))
@@ -146,15 +148,15 @@ class Unframed(Window):
         return values
 
     def _framed(self, byte_range: ByteRange) -> tuple[ByteRange, int | None] | None:
-        """Return the range to read from the padded value, and the length of a complete answer (None for all of it).
+        """Return the range to read from the padded value, and the length of a complete answer.
 
         The range extends into the padding, so that a complete answer proves that the requested range is inside the
-        value. Returns None if the size of the value is needed.
+        value. The length is None if the whole value is read. Returns None if the size of the value is needed.
         """
         start, stop = byte_range
         if byte_range == ALL:
             return ALL, None
-        if start < (stop or 0) <= 0:  # a suffix; reading `head` bytes more proves that the value is not shorter
+        if start < (stop or 0) <= 0:  # a suffix; if `head` more bytes exist before it, the value contains all of it
             first = start if -start <= self._least else start - self.head
             return ByteRange(first - self.tail, (stop or 0) - self.tail or None), (stop or 0) - first
         if stop is None or not 0 <= start < stop:

@@ -2,9 +2,9 @@
 
 Rules
 - A task contains an array without attributes and caches, and no open resources.
-- The pickle of some stores is a copy of their values, or of an object without a location. Everything that a task wrote
-  to such a copy would be lost, so these stores are refused, and so are writable zip files, which only one process
-  may write.
+- Some stores can only be pickled as a copy of their values, or of an object that has no location. Everything that a
+  task wrote to such a copy would be lost, so these stores are refused. Writable zip files are refused as well, because
+  only one process may write them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def for_tasks(array: Array) -> Array:
 
 
 def check_reachable(store: Store) -> None:
-    """Refuse a store whose pickle does not lead to the same data, such as an in-memory store."""
+    """Refuse a store that loses access to its data when it is pickled and loaded, such as an in-memory store."""
     zip_file = store
     while not isinstance(zip_file, ZipStore) and isinstance(getattr(zip_file, "store", None), Store):
         zip_file = zip_file.store  # type: ignore[attr-defined]
     if isinstance(zip_file, ZipStore) and not store.read_only:
         remedy = "write to a directory, then copy that into the zip file"
-        raise ArgumentError(f"{store!r} must be written by one process; {remedy}")
+        raise ArgumentError(f"{store!r} must be written by a single process; {remedy}")
     remedy = "use a directory or an object store; a custom store class must define location()"
     try:
         found: Store = pickle.loads(pickle.dumps(store))

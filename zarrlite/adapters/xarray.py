@@ -47,7 +47,7 @@ class ZarrliteBackend(BackendEntrypoint):
 
     description = "Open Zarr data with zarrlite"
     supports_groups = True
-    open_dataset_parameters: ClassVar[tuple[str, ...] | None] = None  # xarray reads them from the signature
+    open_dataset_parameters: ClassVar[tuple[str, ...] | None] = None  # None: xarray reads the names from the signature
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return False: the engine is used only if a caller names it, because other engines read the same files."""
@@ -228,7 +228,7 @@ def _encoding(array: Array, names: Any, version_2: bool) -> dict[str, Any]:
 
 
 def _decode_fill_value(value: Any, array: Array) -> Any:
-    """Decode a `_FillValue` attribute: xarray writes those of floats, complex numbers and bytes as base64."""
+    """Decode a `_FillValue` attribute: xarray encodes floats, complex numbers and bytes as base64."""
     kind = array.dtype.kind
     if kind == "f" and isinstance(value, str):
         return _decode_float(value)
@@ -248,7 +248,7 @@ class LazyArray(BackendArray):
     """An array that is read when it is indexed."""
 
     def __init__(self, array: Array) -> None:
-        self._array = array  # xarray would take an attribute `array` for data in memory
+        self._array = array  # not `array`: xarray would mistake that attribute for data in memory
         self.shape = array.shape
         self.dtype = array.dtype
 

@@ -1,10 +1,10 @@
 """The extensions `pad`, `offset` and `suffix` for zarr-python, which finds them through entry points.
 
 Rules
-- Documents are parsed and written by the classes of zarrlite, so that both libraries agree on every byte.
+- Documents are parsed and written by zarrlite's own classes, so that both libraries agree on every byte.
 - zarr-python reads whole values if a bytes -> bytes codec follows the array -> bytes codec. `WindowedPipeline` shifts
-  byte ranges instead, so that parts of a shard that follows a header can be read. It must be selected in zarr-python's
-  configuration. Codecs inside a shard do not need it.
+  byte ranges instead, so that parts of a shard that follows a header can be read. This pipeline must be selected in
+  zarr-python's configuration; for codecs inside a shard, it is not needed.
 - zarr-python has no storage transformers, so it supports neither `concat-parts` nor `sharding` of the 2022 draft;
   `zarrlite.plain` serves arrays that use them.
 """
@@ -209,7 +209,8 @@ class _Window:
         if isinstance(byte_range, SuffixByteRequest):
             wanted = byte_range.suffix + tail
             found = await self._get(prototype, SuffixByteRequest(wanted))
-            skipped = 0 if found is None or len(found) == wanted else head  # a shorter value is returned whole
+            # a value that is shorter than the wanted suffix is returned whole, including its first `head` bytes
+            skipped = 0 if found is None or len(found) == wanted else head
             return self._cut(found, skipped, tail)
         if isinstance(byte_range, OffsetByteRequest):
             found = await self._get(prototype, OffsetByteRequest(byte_range.offset + head))

@@ -43,6 +43,6 @@ def _aligned(size: int) -> memoryview:
 
 
 def _take_all() -> list[memoryview]:
-    """Take all buffers of this thread off its list, so that a signal handler cannot take the same one."""
+    """Take all buffers of this thread off its list, so that a signal handler cannot take one of them as well."""
     buffers: list[memoryview] = kept.__dict__.pop("scratch", None) or []
     return buffers

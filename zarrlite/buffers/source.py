@@ -22,7 +22,7 @@ MAX_ATTEMPTS: Final = 100  # attempts to read values that are being replaced
 class Source(ABC):
     """A value that can be read in parts."""
 
-    separate_tail: int = 0  # bytes at the end that are a separate object in the store, which can be replaced alone
+    separate_tail: int = 0  # bytes; size of the tail, if it is stored as a separate object that can be replaced alone
 
     @abstractmethod
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:

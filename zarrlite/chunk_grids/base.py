@@ -38,7 +38,7 @@ class ChunkGrid(Extension):
         """Return the shape of an encoded chunk. At the edges it may extend beyond the array."""
 
     def largest_chunk(self, ndim: int) -> Shape:
-        """Return the largest length of a chunk along each dimension; there may be no chunk that has all of them."""
+        """Return the largest chunk length along each dimension. There may be no chunk with this shape."""
         return self.chunk_shape((0,) * ndim)
 
     def sample_shapes(self, ndim: int) -> Iterable[Shape]:
@@ -64,7 +64,8 @@ class ChunkGrid(Extension):
     def only(self, selection: Selection) -> tuple[Shape, Selection] | None:
         """Return the chunk that contains a whole selection, and the selection inside the chunk.
 
-        Returns None if the selection extends over several chunks. This is a fast path that may always return None.
+        Returns None if the selection extends over several chunks. This is an optional fast path: a grid may return
+        None for every selection.
         """
         return None
 

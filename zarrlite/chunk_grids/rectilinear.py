@@ -87,7 +87,7 @@ class Rectilinear(ChunkGrid):
                 raise MetadataError(message, pointer=f"{pointer}/{dim}", kind="conflict")
 
     def grid_shape(self, shape: Shape) -> Shape:
-        # rectilinear grid, Chunk edge lengths: "Overflowing L by multiple chunks is permitted": they have no elements
+        # rectilinear grid, Chunk edge lengths: "Overflowing L by multiple chunks is permitted": these have no elements
         pairs = zip(shape, self._divisions, strict=True)
         return tuple([0 if n == 0 else _find(axis, n - 1)[0] + 1 for n, axis in pairs])
 

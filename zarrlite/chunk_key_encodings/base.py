@@ -2,7 +2,7 @@
 
 Rules
 - Keys are relative to the array.
-- Decoding is the exact inverse of encoding: any other text is not the key of a chunk.
+- Decoding is the exact inverse of encoding: a text that `encode` cannot return is not the key of a chunk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ClassVar
 from zarrlite.extensions.extension import Extension
 from zarrlite.selections.selection import Shape
 
-MAX_DIGITS = 19  # digits of 2^63 - 1, the maximum length of a dimension; longer numbers are not coordinates
+MAX_DIGITS = 19  # digits in 2^63 - 1, the maximum length of a dimension; longer numbers are not valid coordinates
 _CANONICAL = re.compile(r"0|[1-9][0-9]*", re.ASCII).fullmatch
 
 
@@ -31,11 +31,14 @@ class ChunkKeyEncoding(Extension):
         """Return the key of a chunk."""
 
     def bound(self, ndim: int) -> Callable[[Shape], str]:
-        """Return `encode` for arrays of `ndim` dimensions. Override it to share work between keys."""
+        """Return `encode` for arrays of `ndim` dimensions. Override this method to share work between keys."""
         return self.encode
 
     def check(self, ndim: int) -> None:
-        """Raise MetadataError, with a pointer relative to the encoding, if it does not support `ndim` dimensions."""
+        """Raise MetadataError if the encoding does not support `ndim` dimensions.
+
+        The JSON pointer in the error is relative to the encoding.
+        """
 
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Shape | None:

@@ -1,6 +1,7 @@
-"""The `default` chunk key encoding: `c/1/23/45`, or `c.1.23.45`; `c` for an array without dimensions.
+"""The `default` chunk key encoding: keys such as `c/1/23/45` or `c.1.23.45`, and `c` for an array without dimensions.
 
-"default encoding" in comments is its specification (zarr-specs, docs/v3/chunk-key-encodings/default/index.rst).
+In comments, "default encoding" is the specification of this encoding (zarr-specs,
+docs/v3/chunk-key-encodings/default/index.rst).
 """
 
 from __future__ import annotations

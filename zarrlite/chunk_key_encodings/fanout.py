@@ -1,13 +1,14 @@
 """The `fanout` chunk key encoding: coordinates split into groups of digits, so that no folder has too many entries.
 
 Rules
-- Each coordinate becomes the number of its groups minus one, followed by the groups: 1234567 is `2/001/234/567`.
+- Each coordinate is padded with zeros and split into groups of digits. The key contains the number of groups minus
+  one, and then the groups: 1234567 becomes `2/001/234/567`.
 - A `max_children` that is not a power of ten is rounded down to a power of ten, and the rounded value is written to
-  documents. The proposal merely permits rounding (MAY), but without it the number of digits, and thus the keys,
-  would be those of the next higher power.
+  documents. The proposal only permits rounding (MAY), but without it, groups would have as many digits as for the
+  next higher power of ten.
 
-"proposal fanout" in comments is zarr-extensions pull request 31, commit efa1e8b (2026-01-01),
-chunk-key-encodings/fanout/README.md. It is experimental: the registered version may differ.
+In comments, "proposal fanout" is zarr-extensions pull request 31, commit efa1e8b (2026-01-01),
+chunk-key-encodings/fanout/README.md. The encoding is experimental: a later version of the proposal may differ.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class FanoutKeys(ChunkKeyEncoding):
         return "/".join(["c", *map(self._encode_one, coords)])
 
     def _encode_one(self, coord: int) -> str:
-        """Return the groups of one coordinate, preceded by their number minus one."""
+        """Return the part of a key for one coordinate: the number of groups minus one, and then the groups."""
         # proposal fanout, Algorithm: "Left-pad the leftmost chunk with zeros"
         text = str(coord)
         count = -(-len(text) // self._digits)

@@ -1,13 +1,13 @@
-"""The `suffix` chunk key encoding: the key of a base encoding followed by a fixed text: `c/1/2.tiff`.
+"""The `suffix` chunk key encoding: the key of a base encoding, followed by a fixed text, as in `c/1/2.tiff`.
 
 Rules
 - The proposal spells the base encoding `base_encoding` in Configuration and `base-encoding` in Example 2 and in
-  Encoding. Both are read if they agree; `base_encoding` is always written, as an object.
-- The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could move keys out
-  of the array.
-- The base may itself be a `suffix` encoding.
+  Encoding. Either spelling is read, or both if they agree; `base_encoding` is always written, as an object.
+- The suffix comes from a document and is not trusted: `names.key_text_fault` refuses text that could make a key point
+  outside of the array.
+- The base encoding may itself be a `suffix` encoding.
 
-"proposal suffix" in comments is the proposal of this encoding, version 0.1.
+In comments, "proposal suffix" is the proposal for this encoding, version 0.1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SuffixKeys(ChunkKeyEncoding):
 
     @classmethod
     def _base(cls, config: Config, spelling: str) -> Any:
-        """Parse the base encoding in a member: an object or, as at all extension points, a short-hand name."""
+        """Parse the base encoding, which may be an object or, as at all extension points, a short-hand name."""
         # proposal suffix, Configuration: "A chunk key encoding configuration object."
         return chunk_key_encodings.parse(config.raw(spelling), config.at(spelling), config.context)
 

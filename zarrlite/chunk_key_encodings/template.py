@@ -1,17 +1,18 @@
 """The `template` chunk key encoding: coordinates inserted into a text such as `z{0:04}/{-1}_{1}.png`.
 
 Rules
-- An expression is `{0}` (a coordinate), `{-1}` (counted from the end) or `{*}` (all other coordinates, joined by
-  `separator`), optionally with a width: `{0:04}` means at least four digits, padded with zeros.
-- The proposal calls the text `template` in its table and `format` in its examples and its schema. Both are read if
-  they agree; `template` is always written.
-- No two chunks may share a key, which the proposal does not require: the text between two coordinates must contain a
-  character that is not a digit. Braces are allowed in expressions only, since they cannot be escaped.
-- Template and separator come from a document and are not trusted: text that could move keys out of the array is
-  refused.
+- An expression is `{0}` (a coordinate), `{-1}` (a coordinate counted from the end) or `{*}` (all other coordinates,
+  joined by `separator`), optionally with a width: `{0:04}` means at least four digits, padded with zeros.
+- The member that contains the text is named `template` in the proposal's table, but `format` in its examples and its
+  schema. Either name is read, or both if the texts agree; `template` is always written.
+- The proposal does not forbid templates that give two chunks the same key, but this library refuses them: the text
+  between two coordinates must contain a character that is not a digit. Braces are allowed in expressions only, since
+  they cannot be escaped.
+- The template and the separator come from a document and are not trusted: text that could make a key point outside of
+  the array is refused.
 
-"proposal template" in comments is zarr-extensions pull request 69, commit 378d6e5 (2026-07-24),
-chunk-key-encodings/template/README.md. It is experimental: the registered version may differ.
+In comments, "proposal template" is zarr-extensions pull request 69, commit 378d6e5 (2026-07-24),
+chunk-key-encodings/template/README.md. The encoding is experimental: a later version of the proposal may differ.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from zarrlite.names import DOCUMENT, RESERVED_PREFIX, key_text_fault
 from zarrlite.selections.selection import Shape
 
 MAX_TEXT: Final = 1024  # characters; longer templates and separators are refused, since every key would contain them
-MAX_WIDTH: Final = 255  # digits; larger widths are refused, since every key would be padded to them
+MAX_WIDTH: Final = 255  # digits; larger widths are refused, since every key would be padded to that width
 _SPELLINGS: Final = ("template", "format")
 # proposal template, Template string syntax: "Template expressions match the regular expression"
 _EXPRESSION: Final = re.compile(r"\{(\*|-?[0-9]+)(?::0([0-9]+))?\}")
@@ -91,11 +92,11 @@ class TemplateKeys(ChunkKeyEncoding):
 
 
 class _Bound(NamedTuple):
-    """A template that is bound to a number of dimensions."""
+    """A template that has been prepared for a given number of dimensions."""
 
-    pattern: str  # a format string for the operator %, with one number for each coordinate
+    pattern: str  # a format string for the operator %, with one placeholder for each coordinate
     order: Shape  # the dimensions, in the order of their coordinates in the key
-    matching: re.Pattern[str]  # one group of digits for each coordinate
+    matching: re.Pattern[str]  # matches keys; has one group of digits for each coordinate
 
 
 @lru_cache(maxsize=128)  # cached because a listing decodes many keys
@@ -139,7 +140,7 @@ def _texts(template: str) -> list[str]:
 
 
 def _dimension(index: str, ndim: int) -> int:
-    """Return the dimension of an index. Raises MetadataError if the array has no such dimension."""
+    """Return the dimension to which an index refers. Raises MetadataError if the array has no such dimension."""
     # proposal template, Template string syntax: "positive_index = len(chunk_coordinate) + negative_index"
     dim = int(index) + (ndim if index.startswith("-") else 0)
     # proposal template, Validation: "A positive index is after the end of the coordinate", or a negative one before it
@@ -149,13 +150,13 @@ def _dimension(index: str, ndim: int) -> int:
 
 
 def _misfit(message: str) -> MetadataError:
-    """Return the error about a template whose expressions do not match the dimensions of an array."""
+    """Return the error for a template whose expressions do not match the dimensions of an array."""
     # proposal template, Validation: "Providing an incongruent chunk coordinate and template string MUST result in"
     return MetadataError(message, pointer="/configuration/template", kind="conflict")
 
 
 def _check_template(template: str, config: Config, key: str) -> None:
-    """Refuse a template that could move keys, or give two chunks the same key."""
+    """Refuse a template that could make a key point outside of the array, or give two chunks the same key."""
 
     def refuse(rule: str, kind: FaultKind = "value") -> MetadataError:
         return config.error(f"{show(template)} {rule}", key, kind)
@@ -188,7 +189,7 @@ def _check_template(template: str, config: Config, key: str) -> None:
 
 
 def _check_separator(separator: str | None, config: Config) -> None:
-    """Refuse a separator that could move keys, or give two chunks the same key."""
+    """Refuse a separator that could make a key point outside of the array, or give two chunks the same key."""
     # proposal template, Template string syntax: "the configuration object MUST include the separator field"
     if separator is None:
         raise config.error("is required with {*}", "separator", "missing")
@@ -200,7 +201,7 @@ def _check_separator(separator: str | None, config: Config) -> None:
 
 
 def _text_fault(*texts: str) -> str | None:
-    """Return the rule of the proposal that a text outside of expressions breaks. Returns None if it breaks none."""
+    """Return the rule of the proposal that text outside of expressions breaks. Returns None if no rule is broken."""
     for text in texts:
         # proposal template, Template string syntax: "MUST NOT contain the substring zarr.json"
         if ".." in text or DOCUMENT in text:
@@ -209,5 +210,5 @@ def _text_fault(*texts: str) -> str | None:
 
 
 def _is_digits(text: str) -> bool:
-    """Whether a text is empty or has digits only."""
+    """Whether a text is empty or contains only digits."""
     return not text.strip("0123456789")

@@ -1,6 +1,7 @@
-"""The `v2` chunk key encoding: `1.23.45`, or `1/23/45`; `0` for an array without dimensions.
+"""The `v2` chunk key encoding: keys such as `1.23.45` or `1/23/45`, and `0` for an array without dimensions.
 
-"v2 encoding" in comments is its specification (zarr-specs, docs/v3/chunk-key-encodings/v2/index.rst).
+In comments, "v2 encoding" is the specification of this encoding (zarr-specs,
+docs/v3/chunk-key-encodings/v2/index.rst).
 """
 
 from __future__ import annotations

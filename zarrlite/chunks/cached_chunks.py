@@ -17,11 +17,11 @@ from zarrlite.pipeline.elements import NDArray
 from zarrlite.selections.selection import Points, Selection, Shape, Span
 from zarrlite.stores.base import place_of
 
-Wanted = tuple[Shape, Shape, Shape]  # coordinates of a cell in the grid of cells, its origin, its shape
+Wanted = tuple[Shape, Shape, Shape]  # a cell: coordinates in the grid of cells, origin in the array, shape
 
 
 class CachedChunks(Chunks):
-    """Chunks that are decoded completely and cached, unless a read needs more than half of the cache."""
+    """Chunks that are decoded completely and cached. Reads that need more than half of the cache bypass it."""
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -30,10 +30,10 @@ class CachedChunks(Chunks):
         ndim = len(self.metadata.shape)
         encoding = self.metadata.chunk_key_encoding
         cache.register(self.prefix, lambda key: encoding.decode(key, ndim) is not None)
-        self._cell_shape = self._decoded_at_once()  # None if the chunks have several shapes
+        self._cell_shape = self._decoded_at_once()  # None if the chunks differ in shape
 
     def _decoded_at_once(self) -> Shape | None:
-        """Return the shape of a cell, the unit of decoding. Returns None if the chunks have several shapes."""
+        """Return the shape of a cell, the unit of decoding. Returns None if the chunks differ in shape."""
         pipeline = self._pipeline
         if pipeline is None:
             return None
@@ -43,7 +43,7 @@ class CachedChunks(Chunks):
         return shape or pipeline.spec.shape
 
     def _cells(self, selection: Selection) -> Iterator[tuple[Wanted, Selection, Selection]]:
-        """Yield the cells of a selection, each with the selection inside it and its place in the result."""
+        """Yield the cells that a selection touches, each with the selections in the cell and in the result."""
         length = self._cell_shape
         projected = self.grid.project(selection) if length is None else selection.project(length)
         for coords, inside, place in projected:
@@ -82,7 +82,7 @@ class CachedChunks(Chunks):
         return out[(0,) * len(coords)]
 
     def _chunk(self, wanted: Wanted) -> str:
-        """Return the key of the chunk that contains a cell, in the store of the root."""
+        """Return the key, relative to the root, of the chunk that contains a cell."""
         return self.prefix + self._encode_key(self.grid.locate(wanted[1])[0])
 
     def _find(self, wanted: Wanted) -> Cell | None:
@@ -110,7 +110,7 @@ class CachedChunks(Chunks):
             try:
                 together = self._read_together(cells, dtype)
             except ZarrliteError:
-                together = None  # reading the cells one by one raises the error of the right cell
+                together = None  # reading the cells one by one raises the error for the cell at fault
             if together is not None:
                 yield from together
                 return
@@ -120,7 +120,10 @@ class CachedChunks(Chunks):
             yield wanted, elements
 
     def _read_together(self, cells: list[Wanted], dtype: np.dtype[Any]) -> list[tuple[Wanted, Cell]] | None:
-        """Read cells of a shard with one selection. Returns None if it would contain more than twice as many cells."""
+        """Read cells of a shard with one selection.
+
+        Returns None if the selection would cover more than twice as many cells as requested.
+        """
         length = self._cell_shape or ()
         rows = [sorted({wanted[0][dim] for wanted in cells}) for dim in range(len(length))]
         if math.prod(map(len, rows)) > 2 * len(cells):
@@ -143,7 +146,7 @@ class CachedChunks(Chunks):
 
 
 def _part(spans: list[tuple[int, int]]) -> Span | Points:
-    """Return spans as one span if they are consecutive, otherwise as points."""
+    """Merge spans into one if they are contiguous. Otherwise return the positions in them, as points."""
     if all(before[1] == after[0] for before, after in itertools.pairwise(spans)):
         return Span(spans[0][0], spans[-1][1] - spans[0][0])
     return Points((np.concatenate([np.arange(start, stop) for start, stop in spans]),))

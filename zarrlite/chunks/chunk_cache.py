@@ -3,11 +3,11 @@
 Rules
 - A cell is the unit of decoding: the part of a chunk, or of an inner chunk of a shard, that is inside the array. Cells
   are never changed, and never leave this package: readers get copies.
-- Changes are detected by a view of the store that all arrays and groups of the root use (`watch`). A change of a chunk
-  drops its cells. A change of a document, or of any other key that is not a chunk key (such as that of a part of a
-  chunk), drops all cells of the array.
-- A cell is cached only if no change of its chunk has been detected since its read began, so that a reader never caches
-  elements that a writer has replaced.
+- All arrays and groups of the root use a view of the store (`watch`), which detects changes. A change of a chunk drops
+  its cells. A change of any other key, such as that of a document or of a separately stored part of a chunk, drops all
+  cells of the array.
+- A cell is cached only if no change of its chunk was detected after the read of the cell began, so that a reader never
+  caches elements that a writer has replaced.
 - Changes that bypass this view, for example those of other processes, are not detected.
 """
 
@@ -28,19 +28,22 @@ from zarrlite.stores.base import Store
 from zarrlite.stores.watched import WatchedStore
 
 Cell = np.ndarray[Any, Any]
-_SLOTS = 1024  # groups of keys; a change of one key counts as a change of its whole group
+_SLOTS = 1024  # number of groups of keys; a change of one key counts as a change of all keys in its group
 _caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
 
 
 class ChunkCache:
-    """Cells of all arrays of a root, at most `max_bytes` in total. The least recently used ones are dropped first."""
+    """A cache of the cells of all arrays of a root, at most `max_bytes` in total.
+
+    The least recently used cells are dropped first.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
             raise ArgumentError(f"chunk_cache must be a positive number of bytes, not {max_bytes!r}")
         self.max_bytes = max_bytes
-        self._arrays: dict[str, Callable[[str], bool]] = {}  # prefix of an array -> whether a key is that of a chunk
-        self._generations = [0] * (_SLOTS + 1)  # the last one applies to all keys
+        self._arrays: dict[str, Callable[[str], bool]] = {}  # array prefix -> predicate that recognizes chunk keys
+        self._generations = [0] * (_SLOTS + 1)  # one for each group of keys, and a last one for all keys
         self._clear()
         _caches.add(self)
 
@@ -54,11 +57,11 @@ class ChunkCache:
         self._total = 0
 
     def watch(self, store: Store) -> Store:
-        """Return a view of the store. Changes that are made through it drop cells."""
+        """Return a view of the store. A change made through the view drops the cells that depend on it."""
         return _WatchedByCache(store, self)
 
     def register(self, prefix: str, is_chunk: Callable[[str], bool]) -> None:
-        """Register an array: the prefix of its keys, and a predicate for the relative keys of its chunks."""
+        """Register an array. `is_chunk` reports whether a key, relative to `prefix`, is that of a chunk."""
         self._arrays[prefix] = is_chunk
 
     def generation(self, key: str) -> Hashable:
@@ -66,7 +69,7 @@ class ChunkCache:
         return self._generations[hash(key) % _SLOTS], self._generations[-1]
 
     def find(self, key: str, cell: Shape, shape: Shape) -> Cell | None:
-        """Return a cell of a chunk. Returns None if it is not cached, or has another shape."""
+        """Return a cached cell of a chunk. Returns None if the cell is not cached, or has another shape."""
         with self._lock:
             found = self._cells.get((key, cell))
             if found is None or found.shape != shape:
@@ -118,7 +121,7 @@ class ChunkCache:
 
 
 class _WatchedByCache(WatchedStore):
-    """A view of the store of a root that reports changes to its cache."""
+    """A view of a root's store, which notifies the cache of every change."""
 
     def __init__(self, store: Store, cache: ChunkCache) -> None:
         super().__init__(store)
@@ -135,7 +138,7 @@ class _WatchedByCache(WatchedStore):
 
 
 def _size(elements: Cell) -> int:
-    """Return the approximate size of an array in bytes, including the content of elements of variable length."""
+    """Return the approximate size of an array in bytes, including the content of variable-length elements."""
     if elements.dtype.kind in "OT":
         return elements.nbytes + sum(len(element) for element in elements.flat if element is not None)
     return elements.nbytes
@@ -146,5 +149,5 @@ def _clear_caches() -> None:
         cache._clear()
 
 
-if hasattr(os, "register_at_fork"):  # a thread of the parent may have been changing a cache
+if hasattr(os, "register_at_fork"):  # another thread may have been changing a cache at the time of the fork
     os.register_at_fork(after_in_child=_clear_caches)

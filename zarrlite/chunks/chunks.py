@@ -1,18 +1,19 @@
 """The chunks of an array: reading and writing selections.
 
 Rules
-- Everything that is the same for all chunks is prepared once: the key encoding, the bound pipeline, the store stack.
+- Everything that all chunks have in common is prepared once: the key encoding, the bound pipeline, the stack of stores.
 - A read has three steps: the pipeline plans which ranges of which values it needs, the store serves them, and the
-  pipeline decodes them. Small chunks take these steps in batches: a thread releases the GIL at every system call, which
-  would cost too much for each single chunk. Several threads process the batches.
-- A missing chunk reads as the fill value, or raises an error if the array was opened that way. A damaged chunk raises
-  an error that names its key.
+  pipeline decodes them. Small chunks are processed in batches, because a thread releases the GIL at every system
+  call, and doing so for each chunk would cost too much. Several threads process the batches.
+- A missing chunk reads as the fill value, or raises an error if the array was opened with `missing_chunks="error"`. A
+  damaged chunk raises an error that names its key.
 - Chunks that contain only the fill value are not stored, and are erased if they exist. The exception is an update in a
-  store that other machines write to: it stores the fill value, because no request erases a chunk on the condition that
-  it is unchanged.
-- A chunk is written without reading the old one only if every element is written, even those beyond the edge of the
-  array, since another handle may have enlarged the array. All other changes are made under the lock of the key.
-- If all elements inside the array are written, a damaged old chunk is replaced without an error.
+  store to which other machines may write: it stores the fill value, because there is no request that erases a chunk
+  only if it is unchanged.
+- A chunk is written without reading the old one only if all its elements are written, including those beyond the edge
+  of the array, because another writer may have enlarged the array. All other changes are made under the lock of the
+  key.
+- If all elements of a chunk that are inside the array are written, a damaged old chunk is replaced without an error.
 """
 
 from __future__ import annotations
@@ -55,18 +56,18 @@ from zarrlite.tuning import (
 
 T = TypeVar("T")
 _chunk_options = functools.lru_cache(64)(ChunkOptions)  # cached, to save time when many arrays are opened
-Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, the selection in it, and its place in the result
+Job = tuple[Shape, Selection, Selection]  # coordinates of a chunk, selection in the chunk, selection in the result
 
 
 class ArrayOptions(NamedTuple):
-    """The runtime behaviour of an array; none of it is stored."""
+    """The runtime options of an array, which are never stored."""
 
     missing_chunks: Literal["fill", "error"] = "fill"
     write_empty_chunks: bool = False
     max_chunk_bytes: int | None = None  # decoded bytes; None means `default_limit`
-    cache: ChunkCache | None = None  # decoded chunks, shared by the arrays of an opened root
+    cache: ChunkCache | None = None  # cache of decoded chunks, shared by the arrays of an opened root
     progress: Callable[[int, int], object] | None = None  # called with the number of finished chunks, and the total
-    order: Literal["C", "F"] = "C"  # memory order of the arrays that reading returns
+    order: Literal["C", "F"] = "C"  # memory layout of the arrays that reads return
 
 
 class Chunks:
@@ -82,16 +83,16 @@ class Chunks:
         if fold and metadata.storage_transformers:
             metadata = metadata.folded()
         self.metadata = metadata
-        self.prefix = prefix  # prefix of the array's keys, for messages
+        self.prefix = prefix  # prefix of the array's keys, for error messages
         self.options = options
         self.grid = metadata.chunk_grid
         required = options.missing_chunks == "error"
         self._options = _chunk_options(options.write_empty_chunks, required, options.max_chunk_bytes)
-        # the pipeline of all chunks, if they have the same shape
+        # the pipeline that all chunks share; None if they differ in shape
         self._encode_key, self._pipeline = metadata.for_chunks(self._options)
         self._limit = options.max_chunk_bytes or default_limit()
         self.store = base
-        # core spec, Storage transformers: the last one in the list is next to the store
+        # core spec, Storage transformers: the last transformer in the list wraps the store itself
         for transformer in reversed(metadata.storage_transformers or ()):
             if not isinstance(transformer, Ignored):
                 self.store = transformer.wrap(self.store, metadata.in_store)
@@ -135,7 +136,7 @@ class Chunks:
         threads.run(lambda jobs: self._read_jobs(jobs, out), self._batches(selection, count), nbytes, place, held)
 
     def _batches(self, selection: Selection, count: int) -> Iterator[list[Job]]:
-        """Return the chunks of a selection in lists of at most `count` chunks that have the same pipeline."""
+        """Return the chunks of a selection, as lists of at most `count` chunks with the same pipeline."""
         jobs = self.grid.project(selection)
         if self._pipeline is not None:
             return threads.batches(jobs, count)
@@ -143,36 +144,36 @@ class Chunks:
 
     @property
     def _estimate(self) -> Pipeline:
-        """The pipeline used to estimate sizes: that of all chunks or, if their shapes differ, of the largest."""
+        """The pipeline used to estimate sizes: the shared one or, if chunks differ in shape, that of the largest."""
         return self._pipeline or self._bind(self.grid.largest_chunk(len(self.metadata.shape)))
 
     def _batching(self, selection: Selection, out: NDArray, one_by_one: bool) -> tuple[int, int, int]:
-        """Return how many chunks to read together, how many bytes to process, and how many a job holds per chunk.
+        """Return how many chunks to read together, the amount of work, and the memory that each chunk needs.
 
-        The number of bytes to process determines whether threads are used.
+        The last two are numbers of bytes. The amount of work determines whether threads are used.
         """
         pipeline = self._estimate
         count = max(1, selection.spread(pipeline.spec.shape))
         work = out.nbytes if pipeline.reads_parts else pipeline.nbytes * count
         read = out.nbytes // count  # bytes of each chunk
-        held = 2 * (work // count)  # for the stored form and the decoded form
+        held = 2 * (work // count)  # each chunk is in memory twice: encoded and decoded
         least = pipeline.nbytes // 2 if pipeline.nbytes <= SMALL_CHUNK_BYTES else THREADED_COPY_BYTES
         if pipeline.layout is not None and read < least:
-            work = 0  # one thread copies so few bytes faster than two threads
+            work = 0  # so few bytes are copied faster by one thread than by two
         if one_by_one or not pipeline.one_request or pipeline.nbytes > SMALL_CHUNK_BYTES:
             return 1, work, held
         room = max(1, pipeline.max_size or pipeline.nbytes) + pipeline.nbytes
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
         if work < MIN_SHARED_BYTES:  # a single thread reads them
             return most, work, held
-        # as many as possible, but so that every thread gets several batches; larger batches if threads mostly copy
+        # batches are as large as possible, but each thread gets several; fewer, larger ones if threads mostly copy
         least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
         return max(1, least, min(most, count // (batches * threads.workers()))), work, held
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
-        """Read several chunks into their places in the result."""
+        """Read the selected parts of several chunks into the result."""
         parts: list[Part] = []
-        copies: list[tuple[Selection, NDArray]] = []  # places that are not views of `out`, with their elements
+        copies: list[tuple[Selection, NDArray]] = []  # selections that are not views of `out`, each with its elements
         for _, inside, place in jobs:
             if place.plain:
                 parts.append((inside, place.take(out)))
@@ -194,7 +195,8 @@ class Chunks:
     def _gather(self, pipeline: Pipeline, batch: SparseBatch, elements: NDArray) -> bool:
         """Read elements of several chunks and select all of them in one operation.
 
-        Returns False if the chunks are compressed, or if one cannot be read: reading that one alone raises its error.
+        Returns False if the chunks are compressed, or if one of them cannot be read. The caller then uses `_read`,
+        which raises the error of that chunk.
         """
         if pipeline.layout is None:
             return False
@@ -225,7 +227,7 @@ class Chunks:
         except Exception as error:
             if len(keys) == 1:
                 self._read_failed(error, coords[0], keys[0], pipeline)
-            for i, part in enumerate(parts):  # reading the faulty one raises the error again, with its key
+            for i, part in enumerate(parts):  # reading the chunk at fault raises the error again, with its key
                 self._read([coords[i]], [part])
             raise
         for i in missing:
@@ -234,7 +236,7 @@ class Chunks:
             parts[i][1][...] = pipeline.spec.fill
 
     def _read_at_once(self, reading: Reading[T]) -> T:
-        """Run a reading that needs one round of requests, in which values are identified by key."""
+        """Run the generator `reading` (see pipeline/reading.py), which requests values by key, all in one round."""
         values = self.store.get_partial_values(*next(reading))
         try:
             threads.work(reading.send, values)
@@ -283,7 +285,7 @@ class Chunks:
     def _read_failed(
         self, error: Exception, coords: Shape, key: str, pipeline: Pipeline, selection: Selection | None = None
     ) -> NoReturn:
-        """Raise the error of a read again, with the key of its chunk."""
+        """Raise the error of a failed read again, with the key of the chunk."""
         if isinstance(error, WrongSizeError) and pipeline.layout is not None:
             try:
                 pipeline.layout.check_size(error.size)
@@ -309,7 +311,7 @@ class Chunks:
         return self._encode_key(tuple(p // n for p, n in zip(position, shape, strict=True)))
 
     def _failed(self, error: Exception, key: str, what: str) -> NoReturn:
-        """Raise an error that names its chunk, unless it already does."""
+        """Raise an error again, with the name of the chunk unless the error already names it."""
         chunk = self.prefix + key
         if isinstance(error, ArgumentError) and error.message.startswith("chunk "):
             raise error
@@ -356,7 +358,7 @@ class Chunks:
         )
         if not covered:
             changes = (self._change(*self._part(job, values), fields) for job in jobs)
-            # encoded one at a time unless their encoded size is bounded, since all of them may not fit in memory
+            # chunks whose encoded size is not bounded are encoded one at a time: together, they may not fit in memory
             bounded = pipeline.max_size is not None
             self._store([*changes] if bounded else changes)
             return
@@ -371,14 +373,14 @@ class Chunks:
             for coords, array in zip([coords for coords, _, _ in jobs], packed, strict=True):
                 self._change(
                     coords, Selection.box((0,) * array.ndim, array.shape), array, None
-                )  # raises the error with the key
+                )  # raises the error again, with the key
             raise
         self._store([*zip(keys, encoded, strict=True)])
         scratch.release(memory)
 
     @staticmethod
     def _part(job: Job, values: NDArray) -> tuple[Shape, Selection, NDArray]:
-        """Return the values for one chunk, or the single value for all chunks."""
+        """Return the coordinates of a chunk, the selection in it, and its values (or the value for all chunks)."""
         coords, inside, place = job
         return coords, inside, place.take(values) if values.ndim else values
 
@@ -386,13 +388,13 @@ class Chunks:
         try:
             self.store.change(changes)
         except ArgumentError as error:
-            key = getattr(error, "key", None)  # a store names the key of a value that it cannot store
+            key = getattr(error, "key", None)  # set by a store that cannot store the value of this key
             if key is None:
                 raise
             raise ArgumentError(f"chunk {self.prefix}{key}: {error.message}") from error
 
     def _change(self, coords: Shape, inside: Selection, values: NDArray, fields: Any) -> tuple[str, Change]:
-        """Return the key of a chunk, with its new value or a function of the old one."""
+        """Return the key of a chunk, and its new value or a function that computes it from the old one."""
         key, pipeline = self._encode_key(coords), self.pipeline(coords)
         try:
             if pipeline.write_unit > self._limit:
@@ -416,7 +418,7 @@ class Chunks:
             self._failed(error, key, "encoded")
 
     def _updating(self, key: str, pipeline: Pipeline, update: Update) -> Update:
-        """Return an update function whose errors name the chunk."""
+        """Wrap an update function so that its errors name the chunk."""
 
         def change(source: Source) -> Value | InPlace | None:
             try:
@@ -430,9 +432,9 @@ class Chunks:
         return change
 
     def _without_elements(self, pipeline: Pipeline, old: Buffer | None) -> Value | None:
-        """Return the new value of a chunk in which only the fill value is left. Returns None to erase the chunk.
+        """Return the new value of a chunk that contains only the fill value. Returns None if the chunk is to be erased.
 
-        An update cannot erase a chunk of a store that other machines write to, and stores fill values instead.
+        In a store to which other machines may write, an update cannot erase a chunk, and stores fill values instead.
         """
         if old is None or not self.store.limits.shared:
             return None
@@ -440,7 +442,7 @@ class Chunks:
 
     @staticmethod
     def _replace(pipeline: Pipeline, array: NDArray, source: Source) -> Value | None:
-        """Return a chunk with all elements overwritten, for codecs that need the old value."""
+        """Encode a chunk in which all elements are overwritten, for codecs that need the old value."""
         return threads.work(pipeline.encode, array, source.read_one())
 
     @staticmethod
@@ -457,14 +459,14 @@ class Chunks:
     ) -> Value | InPlace | None:
         """Return a chunk with all elements inside the array overwritten.
 
-        Elements outside are kept, since another handle may have enlarged the array. If the old chunk is damaged, they
-        become the fill value.
+        Elements outside the array are kept, because another writer may have enlarged it. If the old chunk is damaged,
+        the fill value is stored for them.
         """
         try:
             return cls._update(pipeline, source, inside, values)
         except DataError:
             if not source.is_current():
-                raise  # the chunk is not damaged, but was replaced meanwhile: the store starts over
+                raise  # the chunk is not damaged, but was replaced during the update: the store starts over
         array = pipeline.spec.filled()
         inside.put(array, values)
         return threads.work(pipeline.encode, array, source.read_one() if pipeline.needs_old else None)
@@ -491,7 +493,7 @@ class Chunks:
         self.store.erase_values(leftovers)
 
     def trim(self, coords: Shape, key: str, old: Shape) -> None:
-        """Remove a chunk that is now outside the array, or fill the outside part of a chunk at the edge.
+        """Erase a chunk that is now outside the array. In a chunk at the edge, fill the part that is now outside.
 
         `old` is the previous shape of the array.
         """
@@ -503,10 +505,10 @@ class Chunks:
         pipeline = self.pipeline(coords)
         if pipeline.write_unit > self._limit:
             self._failed(ArgumentError(beyond_limit(pipeline.write_unit, self._limit)), key, "cut")
-        # for the chunks in a shard that are completely outside the array, which are never stored
+        # this pipeline erases the inner chunks of a shard that are completely outside the array
         erasing = self.metadata.pipeline(lengths)
         chunk_shape = self.unfolded.chunk_grid.chunk_shape(coords)
-        # the ends of the last chunks that are at least partly inside the array
+        # in each dimension, the end of the last inner chunk that is at least partly inside the array
         edges = tuple(min(m, -(-n // c) * c) for n, c, m in zip(inside, chunk_shape, lengths, strict=True))
         cut = [d for d, n in enumerate(inside) if n < lengths[d] and self.metadata.shape[d] < old[d]]
         parts = [(d, inside[d], edges[d], edges, pipeline) for d in cut]
@@ -530,9 +532,9 @@ class Chunks:
 
 
 def _by_shape(jobs: Iterator[Job], chunk_shape: Callable[[Shape], Shape], count: int) -> Iterator[list[Job]]:
-    """Return the same jobs in lists of at most `count` whose chunks have the same shape.
+    """Yield the jobs in lists of at most `count`. All chunks in a list have the same shape.
 
-    At most `MAX_BATCH_CHUNKS` jobs are held back until others of the same shape follow.
+    To fill the lists, at most `MAX_BATCH_CHUNKS` jobs are held back.
     """
     waiting: dict[Shape, list[Job]] = {}
     held = 0

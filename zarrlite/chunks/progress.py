@@ -1,8 +1,8 @@
-"""Reports of the progress of long reads, writes and copies (`progress=`).
+"""Progress reports for long reads, writes and copies (`progress=`).
 
 Rules
 - A callback receives the number of finished chunks (or copied values) and the total. It is called by several threads,
-  one at a time, with increasing numbers. If the operation succeeds, the last call reports all as finished.
+  one at a time, with increasing numbers. If the operation succeeds, the two numbers are equal in the last call.
 - An exception that a callback raises ends the operation and reaches the caller.
 """
 
@@ -45,7 +45,7 @@ class Count:
 class ReportedChunks(Chunks):
     """Chunks whose reads and writes report their progress."""
 
-    _count: Count | None = None  # every read or write has a separate count, in a copy of this object
+    _count: Count | None = None  # each read or write has its own count, in a copy of this object
 
     def _counted(self, selection: Selection) -> tuple[Self, Count]:
         progress: Any = self.options.progress
@@ -86,4 +86,4 @@ class ReportedChunks(Chunks):
 
 
 class ReportedCachedChunks(ReportedChunks, CachedChunks):
-    """Chunks with a cache whose reads and writes report their progress."""
+    """Cached chunks whose reads and writes report their progress."""

@@ -70,7 +70,8 @@ def _round_floats(array: NDArray, dropped: int, mantissa: int) -> None:
     special = ((one << (8 * size - 1 - mantissa)) - one) << mantissa  # the bits of infinity
     finite = bits & special != special
     truncated = bits >> dropped << dropped
-    # add half the value of the last kept bit, less one if that bit is 0; this carries exactly when rounding up
+    # add half of what the last kept bit is worth, minus 1 if that bit is 0: the sum carries into the kept bits exactly
+    # if the number is rounded up
     rounded = bits + ((bits >> dropped & one) + (one << (dropped - 1)) - one) >> dropped << dropped
     overflows = rounded & special == special
     bits[...] = np.where(finite, np.where(overflows, truncated, rounded), bits)
@@ -91,7 +92,8 @@ def _round_integers(array: NDArray, keepbits: int) -> None:
     kept = magnitude >> dropped
     up = (dropped > 0) & ((rest > half) | ((rest == half) & (kept & one == one)))
     largest = np.uint64(2 ** (8 * size) - 1 if array.dtype.kind == "u" else 2 ** (8 * size - 1) - 1)
-    # the smallest integer is one further from 0 than the largest; for times it is NaT, to which nothing is rounded
+    # the smallest integer has a magnitude that is one larger than that of the largest; in time types, it is NaT, so no
+    # number may be rounded to it
     extra = negative & (array.dtype.kind == "i")
     unit = one << dropped
     up &= kept * unit <= largest + extra.astype("u8") - unit

@@ -38,7 +38,8 @@ class CastValue(ArrayArrayCodec):
     data_type: DataType
     rounding: str = "nearest-even"
     out_of_range: str | None = None
-    # pairs of a number and its replacement, in the JSON form of fill values; `decode_map` converts from `data_type`
+    # pairs of a number and its replacement, in the JSON form of fill values; the replacements in `encode_map` and the
+    # numbers in `decode_map` are of type `data_type`
     encode_map: Pairs = ()
     decode_map: Pairs = ()
 
@@ -110,7 +111,7 @@ class CastValue(ArrayArrayCodec):
             mapped.append((found, value))
             pending &= ~found
         if mapped:
-            array = np.where(pending, array, source.dtype.type(1))  # a placeholder: every data type can represent 1
+            array = np.where(pending, array, source.dtype.type(1))  # every data type can represent this placeholder
         out_of_range = self.out_of_range
         if out_of_range == "wrap" and not isinstance(number_type(target), Integers):
             out_of_range = None
@@ -126,7 +127,10 @@ class CastValue(ArrayArrayCodec):
 
 @functools.lru_cache(maxsize=64)
 def _parsed_maps(codec: CastValue, data_type: DataType) -> tuple[Any, Any]:
-    """Return the scalar maps for arrays of a data type. Raises MetadataError, with a pointer relative to the codec."""
+    """Return the scalar maps for arrays of a data type.
+
+    Raises MetadataError, with a JSON pointer relative to the metadata of the codec.
+    """
     return (
         _parsed(codec.encode_map, data_type, codec.data_type, "/configuration/scalar_map/encode"),
         _parsed(codec.decode_map, codec.data_type, data_type, "/configuration/scalar_map/decode"),

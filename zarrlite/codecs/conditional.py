@@ -3,9 +3,9 @@
 Rules (codecs/conditional, Detailed Description)
 - A value begins with a mask of `header_bits` bits, least significant first: bit i tells whether codec i was applied.
   "Any reserved bits" must be 0.
-- `decision`, a runtime option, decides while a chunk is written: "never_apply", "always_apply", "compress_if_smaller",
-  or a function of the codec, the value, and the value encoded by this codec alone. The mask "must default to all `0`s"
-  (Implementation, Phase 1).
+- `decision`, a runtime option for writing, is "never_apply", "always_apply", "compress_if_smaller", or a function of
+  the codec, the value, and the value encoded by this codec alone. The mask "must default to all `0`s" (Implementation,
+  Phase 1).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Conditional(BytesBytesCodec):
 
     name = "conditional"
     codecs: tuple[Any, ...]
-    header_bits: int | None = None  # None: as many bytes as the codecs need
+    header_bits: int | None = None  # None: one for each codec, rounded up to whole bytes
     decision: str | Decision = runtime("never_apply")
 
     def __post_init__(self) -> None:

@@ -81,9 +81,9 @@ FLOAT64: Final = _native(np.dtype("f8"))
 
 
 def _listed(name: str, dtype: np.dtype[Any]) -> Floats:
-    """Return the properties of a floating-point type with at most 16 bits, from all of its values."""
+    """Derive the properties of a floating-point type with at most 16 bits from a list of all its values."""
     bits = int(re.findall(r"\d+", name)[0])
-    with np.errstate(invalid="ignore"):  # some of the values are signalling NaNs
+    with np.errstate(invalid="ignore"):  # for signalling NaNs, which are among the values
         values = np.arange(2**bits, dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
     finite = values[np.isfinite(values)]
     next_after_one = float(finite[finite > 1].min())
@@ -133,7 +133,7 @@ def _wide(array: NDArray, source: Integers) -> NDArray:
 
 
 def _refuse(array: NDArray, faults: Any, target: Integers | Floats) -> None:
-    """Raise ValueError for the first element that is marked as a fault, if any is."""
+    """Raise ValueError for the first element that is marked as a fault, if there is one."""
     if faults.any():
         value = array[faults].flat[0] if array.ndim else array[()]
         raise ValueError(f"{value} cannot be stored as {target.dtype}")
@@ -160,7 +160,7 @@ def _integers_to_integers(array: NDArray, target: Integers, out_of_range: str | 
 
 
 def _within(value: int, dtype: np.dtype[Any]) -> Any:
-    """Return a bound as a scalar, clamped to the range of the dtype, which contains all elements."""
+    """Return a bound as a scalar of the dtype of the elements. A bound beyond the range of the dtype is clamped."""
     info = np.iinfo(dtype)
     return dtype.type(min(max(value, int(info.min)), int(info.max)))
 
@@ -214,7 +214,7 @@ def _to_floats(
 ) -> NDArray:
     negative, magnitude, exponent = _parts(array, source)
     length = bit_length(magnitude).astype("i8")
-    # the last bit that is kept is worth 2**unit
+    # the lowest bit that is kept has the value 2**unit
     unit = np.maximum(length - 1 + exponent, target.exponent) - (target.precision - 1)
     dropped = np.clip(unit - exponent, 0, 63).astype("u8")
     one = np.uint64(1)

@@ -57,7 +57,7 @@ class Packbits(ArrayBytesCodec):
         return super().bind(spec)
 
     def _range(self, spec: ArraySpec) -> tuple[int, int]:
-        """Return the first bit that is kept, and the bit after the last."""
+        """Return the index of the first bit that is kept, and the index after the last."""
         return self.first_bit or 0, _packing(spec).bits if self.last_bit is None else self.last_bit + 1
 
     def _sizes(self, spec: ArraySpec) -> tuple[int, int]:

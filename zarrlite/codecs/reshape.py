@@ -3,9 +3,9 @@
 Rules (codecs/reshape, Configuration parameters)
 - A length is a positive integer, a list of input dimensions whose lengths are multiplied, or, at most once, -1, which
   is replaced with the only possible length.
-- Input dimensions are in "strictly monotonically increasing order". The output dimensions before and after a list have
-  as many elements as the input dimensions before and after those in the list. (The specification writes
-  `A_shape[input_dims[0]]` for the dimensions before them; `A_shape[:input_dims[0]]` is meant.)
+- Input dimensions are in "strictly monotonically increasing order". The output dimensions that precede a list must have
+  as many elements as the input dimensions that precede those in the list; the same applies to those that follow. (For
+  the preceding dimensions, the specification writes `A_shape[input_dims[0]]`, but means `A_shape[:input_dims[0]]`.)
 """
 
 from __future__ import annotations

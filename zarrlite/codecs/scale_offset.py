@@ -4,8 +4,8 @@ Rules (codecs/scale_offset, Algorithm)
 - A difference, product or quotient that the data type cannot represent is an error: integers must not overflow and
   must be divided without remainder, and finite numbers must not become infinite. Floating-point results are rounded.
 - For floating-point types that are not built into numpy, each result is computed in float64 and rounded to the type.
-  Since float64 has more than twice as many significant bits, rounding twice does not change the result. Arithmetic in
-  the types themselves would saturate instead of failing if they have no infinity.
+  Since float64 has more than twice as many significant bits, rounding twice does not change the result. In types
+  without infinity, arithmetic in the type itself would saturate where an error is required.
 - A `scale` of 0, and parameters that are infinite or NaN, are refused, because encoding could not be undone. The
   specification does not mention these values.
 - The fill value is encoded like an element.
@@ -37,8 +37,8 @@ class ScaleOffset(ArrayArrayCodec):
 
     name = "scale_offset"
     elementwise = True
-    offset: Any = None  # in the JSON form of a fill value; None: 0
-    scale: Any = None  # None: 1
+    offset: Any = None  # in the JSON form of a fill value; None means 0
+    scale: Any = None  # in the same form; None means 1
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -65,7 +65,7 @@ class ScaleOffset(ArrayArrayCodec):
     def _parameter(self, key: str, spec: ArraySpec) -> Any:
         """Return a parameter as a number of the data type."""
         value: Json = getattr(self, key)
-        if value is None:  # the default is not parsed as a fill value: some types cannot represent 0
+        if value is None:  # not parsed as a fill value, because some types cannot represent 0
             return 1 if key == "scale" else 0
         try:
             return spec.data_type.parse_fill_value(value)
@@ -111,17 +111,17 @@ class ScaleOffset(ArrayArrayCodec):
 
 
 def _cast(result: Any, spec: ArraySpec) -> NDArray:
-    """Convert a result, which must be within the range of the data type, to that type. It may be a numpy scalar."""
+    """Convert a result, which may be a numpy scalar, to the data type. It must be within the range of that type."""
     return np.asarray(result).astype(spec.dtype)
 
 
 def _wide(numbers: Integers) -> np.dtype[Any]:
-    """Return the 64-bit type for integer arithmetic. Results within the range of `numbers` do not overflow it."""
+    """Return the 64-bit type for integer arithmetic, which can represent every number of the given type."""
     return np.dtype("u8" if numbers.low == 0 else "i8")
 
 
 def _divided(numbers: Integers, scale: int) -> tuple[int, int]:
-    """Return the bounds of the integers that are within the range both before and after multiplication."""
+    """Return the bounds of the integers that are in the range of the type, and whose products with `scale` are, too."""
     bounds = (numbers.low, numbers.high) if scale > 0 else (-numbers.high, -numbers.low)
     low, high = -(-bounds[0] // abs(scale)), bounds[1] // abs(scale)
     return max(low, numbers.low), min(high, numbers.high)

@@ -1,8 +1,8 @@
 """The `vlen-utf8` and `vlen-bytes` codecs: elements of variable length.
 
 Rules (codecs/vlen-utf8, Format and algorithm)
-- A chunk is the number of elements, followed by the length in bytes and the bytes of each element. Numbers are unsigned
-  32-bit integers, little endian.
+- A chunk consists of the number of elements and, for each element, its length in bytes and its bytes. Numbers are
+  unsigned 32-bit integers, little endian.
 - Before an element is extracted, its length is checked against the number of bytes that remain.
 """
 
@@ -49,13 +49,13 @@ class _Vlen(ArrayBytesCodec):
         data = bytes(data)
         end = len(data)
         if end < 4:
-            raise TruncatedError(f"has {end} bytes, but the number of elements alone takes 4")
+            raise TruncatedError(f"has {end} bytes, but the element count alone takes 4")
         (stated,) = _U32.unpack_from(data)
         if stated != count:
             raise DataError(f"has {stated} elements, but the chunk has {count}")
         if end < 4 + 4 * count:
             raise TruncatedError(
-                f"has {end} bytes, but the number of elements and {count} lengths alone take {4 + 4 * count}"
+                f"has {end} bytes, but the element count and {count} lengths alone take {4 + 4 * count}"
             )
         items = []
         position = 4

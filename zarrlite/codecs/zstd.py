@@ -27,7 +27,7 @@ from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 # A block of 4 bytes decodes to at most 128 KiB, so a step of 256 bytes decodes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
-_GROWTH = 2**15  # upper limit for decoded bytes per encoded byte; with more room, steps may be larger
+_GROWTH = 2**15  # maximum of decoded bytes per encoded byte; steps grow only if their output is sure to fit the limit
 _RLE = 1  # block type: one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -126,7 +126,7 @@ def _is_one_frame(data: Buffer) -> bool:
     if end < 9:
         return False
     descriptor = data[4]
-    end -= descriptor & 4  # the checksum flag is 4, which is also the size of the checksum
+    end -= descriptor & 4  # the checksum flag is 4, which is also the number of bytes in a checksum
     position, last = _FIRST_BLOCK[descriptor], 0
     while not last and position + 3 <= end:
         low, high = _block_header(data, position)
@@ -143,7 +143,7 @@ def _decode_frames(decompressor: Decompressor, data: memoryview, limit: int) -> 
         frame, room_before, length = decompressor.stream(), room, _STEP
         while not frame.eof:
             step = data[position : position + length]
-            # steps start small, because the part of a step that is beyond the end of the frame is copied needlessly
+            # steps start small, because any input after the end of the frame is copied needlessly
             length = min(2 * length, max(_STEP, room // _GROWTH))
             if not step:
                 raise TruncatedError("the zstd frame ends too early")

@@ -1,9 +1,10 @@
 """The base class of data types: a numpy dtype, and the exact conversion of fill values to and from JSON.
 
 Rules
-- `parse_fill_value` is strict: values that the specification does not permit are refused, with a pointer relative to
-  the fill value.
-- `fill_value_json` takes a scalar from `parse_fill_value` or `cast_scalar`, and returns the JSON that parses to it.
+- `parse_fill_value` is strict: it refuses values that the specification does not permit. The JSON pointer in the error
+  is relative to the fill value.
+- `fill_value_json` takes a scalar from `parse_fill_value` or `cast_scalar`, and returns JSON from which
+  `parse_fill_value` restores the same scalar.
 - `cast_scalar` takes a value from a caller of the library. It never rounds a fraction to an integer, and never
   truncates text or bytes.
 - Data types compare and hash by value, and can be pickled.
@@ -21,7 +22,7 @@ from zarrlite.extensions.config import Config, Json, show
 from zarrlite.extensions.extension import Extension
 
 NDArray = np.ndarray[Any, Any]
-MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates one
+MAX_ITEMSIZE: Final = 2**20  # bytes; larger elements are refused, since parsing a document allocates one element
 
 
 class Packing(NamedTuple):
@@ -62,7 +63,7 @@ class DataType(Extension, ABC):
 
     @property
     def is_number(self) -> bool:
-        """Whether elements are numbers: every bit pattern is valid, and numpy returns them as scalars."""
+        """Whether elements are numbers, so that every bit pattern is valid and numpy returns an element as a scalar."""
         return self.dtype.kind in "iufc"
 
     @property
@@ -74,7 +75,7 @@ class DataType(Extension, ABC):
         return Packing(1 if kind == "b" else 8 * self.dtype.itemsize // components, components, kind == "i")
 
     def is_raw(self, byte_order: str) -> bool:
-        """Whether the stored bytes are those of `dtype` in this byte order; if not, `to_bytes` converts elements."""
+        """Whether stored bytes can be viewed as `dtype` in this byte order. If not, `to_bytes` converts elements."""
         return True
 
     def to_bytes(self, array: NDArray, byte_order: str) -> NDArray:
@@ -94,17 +95,17 @@ class DataType(Extension, ABC):
 
     @abstractmethod
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:
-        """Return a scalar of `dtype` from JSON. Raises MetadataError, with a pointer relative to the value.
+        """Return a scalar of `dtype` from JSON. Raises MetadataError, whose JSON pointer is relative to the value.
 
         Core spec, Array metadata: "Extension data types MUST also define the JSON fill value representation".
         """
 
     @abstractmethod
     def fill_value_json(self, value: Any, byte_order: str = "little") -> Json:
-        """Return the JSON that parses to this scalar, bit for bit."""
+        """Return the JSON of a scalar. Parsing this JSON restores all bits of the scalar."""
 
     def cast_scalar(self, value: Any) -> Any:
-        """Return a scalar of `dtype` from a caller's value. Raises ValueError, TypeError or OverflowError."""
+        """Convert a value from a caller to a scalar of `dtype`. Raises ValueError, TypeError or OverflowError."""
         return np.array(value, dtype=self.dtype)[()]
 
     def check(self, array: NDArray) -> str | None:
@@ -147,7 +148,7 @@ class NamedType(DataType):
 
 
 def refuse(message: str, pointer: str = "", kind: FaultKind = "value") -> MetadataError:
-    """Return an error about a fill value; the pointer is relative to the fill value."""
+    """Return an error about a fill value; its JSON pointer is relative to the fill value."""
     return MetadataError(message, pointer=pointer, kind=kind)
 
 

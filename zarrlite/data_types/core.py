@@ -1,7 +1,7 @@
 """The core data types of the specification: bool, integers, floats, complex numbers and raw bits.
 
 Rules
-- All core data types are here, even the optional ones (data types, Data Types: "SHOULD be implemented by all
+- All core data types are implemented, even the optional ones (data types, Data Types: "SHOULD be implemented by all
   implementations").
 - Fill values are read and written exactly. A NaN is created from its bits, never from a Python float, which could
   change them.
@@ -183,7 +183,7 @@ class Float(_NumpyNamed):
 
 
 def _round_to_odd(value: int) -> int:
-    """Round an integer to at most 50 significant bits, and set the last of them if the rounding is inexact.
+    """Truncate an integer to 50 significant bits, and set the last of them if the result is not exact.
 
     Converting the result to double and then to a shorter type rounds exactly as a single conversion of `value` would.
     """
@@ -219,7 +219,7 @@ class Complex(_NumpyNamed):
 
     @property
     def part(self) -> Float:
-        """The data type of both components."""
+        """The data type of each component."""
         return self.parts[self.name]
 
     def parse_fill_value(self, value: Json, byte_order: str = "little") -> Any:

@@ -32,11 +32,11 @@ from zarrlite.extensions.registry import register
 
 @dataclass(frozen=True)
 class FixedLength(DataType):
-    """The base class of the three types."""
+    """The base class of the three data types of fixed length."""
 
     length_bytes: int
     code: ClassVar[str]  # numpy's type code
-    unit: ClassVar[int] = 1  # bytes; numpy counts the length of an element in this unit
+    unit: ClassVar[int] = 1  # bytes; the unit in which numpy counts the length of an element
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -129,7 +129,7 @@ class NullTerminatedBytes(FixedLength):
 
 @register
 class RawBytes(FixedLength):
-    """Opaque bytes: zarr-python's spelling of the core type `r*`."""
+    """Opaque bytes, like the core type `r*`, under the name that zarr-python uses."""
 
     name = "raw_bytes"
     code = "V"

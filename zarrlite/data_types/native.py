@@ -1,9 +1,11 @@
 """Conversion of numpy dtypes, Python types, names and JSON to data types.
 
 Rules
-- Zarr's names take precedence over numpy's ("<f4", "M8[s]"): "bytes" is the Zarr type, not numpy's S0.
+- Names from Zarr take precedence over names from numpy, such as "<f4" or "M8[s]": "bytes" is the Zarr data type, not
+  numpy's S0.
 - Byte order is not part of a data type: ">f4" is float32.
-- A dtype without a Zarr data type is refused, with a suggestion; no dtype is silently replaced by another.
+- A dtype that has no equivalent Zarr data type is refused with an error that suggests another one; no dtype is
+  silently replaced.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from zarrlite.errors import ArgumentError
 from zarrlite.extensions.extension import Extension
 from zarrlite.extensions.registry import data_types
 
-# Python and numpy types of variable length; `np.dtype` would return a dtype of length zero, or of objects.
+# Python and numpy types of variable length, for which `np.dtype` would return a dtype of size zero or an object dtype.
 _VARIABLE: Final[dict[Any, str]] = {str: "string", "str": "string", bytes: "bytes", np.dtypes.StringDType: "string"}
 
-# numpy's kind -> name of the data type; dtypes of other kinds have the same names in numpy and in Zarr.
+# numpy's dtype kind -> name of the data type; dtypes of other kinds have the same names in numpy and in Zarr.
 _BY_KIND: Final = {
     "S": "null_terminated_bytes",
     "U": "fixed_length_utf32",
@@ -29,10 +31,10 @@ _BY_KIND: Final = {
     "m": "numpy.timedelta64",
 }
 
-# names of ml_dtypes that differ from those of the data types
+# name in ml_dtypes -> name of the data type, where they differ
 _BY_NAME: Final = {"complex32": "complex_float16", "bcomplex32": "complex_bfloat16"}
 
-# numpy's kind -> the remedy for a dtype of zero bytes
+# numpy's dtype kind -> the remedy for a dtype with a size of zero bytes
 _ZERO_SIZE: Final = {
     "S": 'use "bytes" for any length, or S<n>',
     "U": 'use "string" for any length, or U<n>',
@@ -84,7 +86,9 @@ def from_numpy(dtype: np.dtype[Any]) -> DataType:
         raise ArgumentError('Python objects cannot be stored; use "string" or "bytes" as the data type')
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        raise ArgumentError(f"Zarr has no subarrays; use {base} with additional dimensions {shape}, or more fields")
+        raise ArgumentError(
+            f"Zarr has no subarray data types; use {base} with additional dimensions {shape}, or more fields"
+        )
     if dtype.itemsize == 0:
         raise ArgumentError(f"{dtype!r} must not have a size of zero; {_ZERO_SIZE[dtype.kind]}")
     cls = data_types.find(_name_for(dtype))

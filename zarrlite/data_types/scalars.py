@@ -1,7 +1,8 @@
 """Conversions shared by several data types: bytes, text and numbers, from JSON and from callers.
 
 Rules
-- `parse_...` takes JSON and raises MetadataError; `cast_...` takes Python objects and raises TypeError or ValueError.
+- Functions named `parse_...` take JSON and raise MetadataError. Functions named `cast_...` take Python objects and
+  raise TypeError or ValueError.
 - Nothing is truncated or padded here: a value of the wrong size is refused.
 
 In comments, "extension bytes" and "extension string" are data-types/bytes and data-types/string in zarr-extensions.

@@ -1,15 +1,15 @@
-"""Numbers with few bits, as numpy dtypes from the package ml_dtypes (install zarrlite[ml]).
+"""Data types for numbers with few bits; their numpy dtypes come from the package ml_dtypes (install zarrlite[ml]).
 
 Rules
 - This is the only module that imports ml_dtypes, and it does so when one of its data types is first used.
 - An element with fewer than 8 bits takes one byte in memory. Its unused upper bits are ignored when it is read, and
   written as 0.
-- A JSON number is rounded only once, to the nearest value (ties to even). If it is beyond the range, it becomes
-  infinity; types without infinity refuse it, since readers disagree about its value. `float8_e8m0fnu` has no zero: 0 is
-  read as its smallest number, 2^-127.
-- `float8_e4m3fn` is not specified in zarr-extensions; it is here because tensorstore writes it. Its NaN is 0x7f.
+- A JSON number is rounded only once, to the nearest value (ties to even). A number beyond the range becomes infinity;
+  types without infinity refuse it, since other libraries read it as different values. `float8_e8m0fnu` has no zero: 0
+  is read as its smallest number, 2^-127.
+- `float8_e4m3fn` is not specified in zarr-extensions; it is supported because tensorstore writes it. Its NaN is 0x7f.
 
-Each of the others is specified in zarr-extensions, data-types/<name>/README.md.
+All other data types in this module are specified in zarr-extensions, data-types/<name>/README.md.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class _Small(NamedType):
 
     @property
     def _word(self) -> np.dtype[Any]:
-        """The dtype of integers that hold the bits of a component."""
+        """The integer dtype for the bits of a component."""
         return np.dtype("u2" if self.bits == 16 else "u1")
 
-    # Bytes are swapped as integers, because the byte-swapped dtypes of ml_dtypes are faulty: they swap the components
-    # of complex numbers, and assign single values without swapping their bytes.
+    # Elements are viewed as integers to swap their bytes, because the byte-swapped dtypes of ml_dtypes are faulty: they
+    # swap the components of complex numbers, and assign single values without swapping their bytes.
 
     def is_raw(self, byte_order: str) -> bool:
         return self.bits == 8 or (self.bits == 16 and byte_order == sys.byteorder)
@@ -243,7 +243,7 @@ class SmallFloat(_Small, Float):
 
 @cache
 def _numbers(name: str) -> list[float]:
-    """Return the non-negative finite numbers, in increasing order. The index of each number equals its bits."""
+    """Return the non-negative finite numbers of a type, in increasing order. The index of a number equals its bits."""
     data_type = SmallFloat(name)
     bits = np.arange(2 ** (data_type.bits - data_type.signed), dtype=f"u{data_type.dtype.itemsize}")
     with np.errstate(invalid="ignore"):  # some of the values are signaling NaNs

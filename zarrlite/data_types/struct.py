@@ -1,10 +1,10 @@
-"""Records of named fields: `struct`, and its legacy form `structured`.
+"""Records with named fields: `struct`, and its legacy form `structured`.
 
 Rules
-- Fields are packed in the order of declaration; each has a fixed size. A field may be a struct.
+- Fields are packed in the order of declaration; each has a fixed size. A field may itself be a struct.
 - A fill value has exactly one value for each field.
-- `structured` is written back with its own syntax: each field as [name, data type], the fill value as base64. The
-  syntax of `struct` is read as well.
+- `structured` is written back with its own syntax: each field as [name, data type], the fill value as base64. When
+  `structured` is read, the syntax of `struct` is accepted as well.
 
 In comments, "extension struct" and "extension structured" are data-types/struct and data-types/structured in
 zarr-extensions.
@@ -30,7 +30,7 @@ from zarrlite.extensions.registry import data_types, register
 @register
 @dataclass(frozen=True)
 class Struct(DataType):
-    """Records of named fields."""
+    """Records with named fields."""
 
     name = "struct"
     fields: tuple[tuple[str, DataType], ...]
@@ -101,7 +101,7 @@ class Struct(DataType):
         return self._pack([data_type.default_fill_value for _, data_type in self.fields])
 
     def _pack(self, scalars: Sequence[Any]) -> np.void:
-        """Return a record from one scalar for each field, bit for bit."""
+        """Build a record from one scalar for each field, preserving all bits."""
         parts = (np.array(s, t.dtype).tobytes() for s, (_, t) in zip(scalars, self.fields, strict=True))
         return self._scalar(b"".join(parts))
 
@@ -251,7 +251,7 @@ class Structured(Struct):
 
 
 class _Pair(Config):
-    """The members of a field that is written as [name, data type]; pointers are those of the two items."""
+    """The members of a field that is written as [name, data type]. JSON pointers contain the positions in this list."""
 
     def at(self, key: str | int) -> str:
         return super().at(["name", "data_type"].index(str(key)))

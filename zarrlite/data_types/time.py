@@ -31,7 +31,7 @@ _LOW, _HIGH = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class TimeType(DataType):
-    """The base class of both types."""
+    """The base class of the two time types."""
 
     unit: str
     scale_factor: int = 1
@@ -86,7 +86,7 @@ class TimeType(DataType):
             raise TypeError(f"{self.name} needs a time, a string or an integer, not {value!r}")
         if isinstance(value, str) and value.lower() == "nat":  # numpy 2.5 deprecates NaT without a unit
             return self.default_fill_value
-        exact = self.dtype.type(value)  # in the unit of the value
+        exact = self.dtype.type(value)  # a numpy scalar that keeps the unit of the value
         if np.isnat(exact):
             return self.default_fill_value
         scalar = np.array(exact, self.dtype)[()]
@@ -94,7 +94,7 @@ class TimeType(DataType):
         # unit overflows, and returns another dtype for the generic unit.
         if scalar.dtype != self.dtype or scalar.astype(exact.dtype) != exact:
             unit = f"{self.scale_factor} {self.unit}"
-            raise ValueError(f"{self.name} counts units of {unit} in 64 bits, and cannot represent {value!r}")
+            raise ValueError(f"{self.name} with a unit of {unit} cannot represent {value!r} exactly in 64 bits")
         return scalar
 
     @classmethod

@@ -1,8 +1,8 @@
 """Text and bytes of variable length: `string` and `bytes`.
 
 Rules
-- Only the codecs `vlen-utf8` and `vlen-bytes` can store them; elements have no fixed size.
-- `variable_length_bytes`, zarr-python's name for `bytes`, is written back as read.
+- Elements have no fixed size, so the codec `bytes` cannot store them. The defaults are `vlen-utf8` and `vlen-bytes`.
+- The name `variable_length_bytes`, which zarr-python uses for `bytes`, is written back if it was read.
 
 In comments, "extension string" and "extension bytes" are data-types/string and data-types/bytes in zarr-extensions.
 """
@@ -23,7 +23,7 @@ from zarrlite.extensions.registry import register
 
 @register
 class String(NamedType):
-    """Text of variable length; numpy's StringDType in memory."""
+    """Text of variable length, held in memory as numpy's StringDType."""
 
     name = "string"
     # extension string, Notes: "only compatible with the vlen-utf8 codec"
@@ -60,7 +60,7 @@ class String(NamedType):
 
 @register
 class Bytes(NamedType):
-    """Byte strings of variable length; Python objects in memory."""
+    """Byte strings of variable length, held in memory as Python objects."""
 
     name = "bytes"
     aliases = ("variable_length_bytes",)

@@ -6,7 +6,7 @@ Rules
 - Neither `true` nor `4.0` is an integer.
 - A `Config` records which members were requested; `finish` refuses all others.
 
-Nothing here knows individual extensions: the modules that read members define their meaning.
+This module knows nothing about individual extensions: the modules that request members define their meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Faults:
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:
-        """Record a fault that the block raises, and continue after the block."""
+        """Record a fault that the `with` block raises, and continue after the block."""
         try:
             yield
         except MetadataError as error:
@@ -61,7 +61,7 @@ class Faults:
 
 
 class Context:
-    """The state shared by all parsers of one document: its name, the runtime options, the tolerated faults."""
+    """The state shared by all parsers of one document: its name, the runtime options and the tolerated faults."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Context:
         defaults: bool = False,
     ) -> None:
         self.document = document
-        self.defaults = defaults  # whether the JSON comes from a caller, who may omit members that documents must have
+        self.defaults = defaults  # whether the JSON comes from a caller, who may omit members that documents require
         self.options = _checked_options(options or {})
         self.tolerated: list[MetadataError] = []  # faults that readers accept, because they are unambiguous
 
@@ -84,7 +84,7 @@ class Context:
         return self.options.pop(pointer, {})
 
     def refuse_unused_options(self) -> None:
-        """Raise ArgumentError if `options` has a pointer that does not lead to an extension."""
+        """Raise ArgumentError if `options` contains a JSON pointer that does not lead to an extension."""
         if self.options:
             pointers = ", ".join(map(repr, self.options))
             raise ArgumentError(f"options: {self.document} has no extension at {pointers}")
@@ -115,7 +115,7 @@ class Config:
         return f"{self.pointer}/{escape(str(key))}"
 
     def error(self, message: str, key: str | None = None, kind: FaultKind = "value") -> MetadataError:
-        """Return an error about one member or, without `key`, about the object."""
+        """Return an error about one member or, without `key`, about the whole object."""
         pointer = self.pointer if key is None else self.at(key)
         return MetadataError(message, pointer=pointer, kind=kind, document=self.context.document)
 
@@ -156,7 +156,7 @@ class Config:
         return value
 
     def string(self, key: str, choices: Sequence[str] = (), default: Json = _REQUIRED) -> str:
-        """Return a string; if `choices` are passed, one of them."""
+        """Return a string, which must be one of `choices` if these are passed."""
         value: str = self._typed(key, default, lambda v: isinstance(v, str), "a string")
         if choices and key in self.data and value not in choices:
             expected = " or ".join(map(show, choices))
@@ -234,7 +234,7 @@ def show(value: Json) -> str:
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode base64 (RFC 4648 section 4): no white space, no url-safe alphabet, correct padding, no stray bits."""
+    """Decode base64 (RFC 4648 section 4). Refuses white space, the URL-safe alphabet, wrong padding and stray bits."""
     import base64
 
     try:
@@ -247,7 +247,7 @@ def decode_base64(text: str) -> bytes:
 
 
 class _Duplicated(dict[str, Json]):
-    """Marks an object with a duplicate member name, for `_refuse_duplicates` to find."""
+    """A JSON object with a duplicate member name; `_refuse_duplicates` searches for this class."""
 
     def __init__(self, pairs: list[tuple[str, Json]]) -> None:
         super().__init__(pairs)
@@ -264,7 +264,7 @@ def _plain_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _plain_number(text: str) -> float:
-    """Return a number. Raises ValueError for NaN and for numbers outside the range of a double."""
+    """Parse a number. Raises ValueError for NaN and for numbers outside the range of a double."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError
@@ -272,7 +272,7 @@ def _plain_number(text: str) -> float:
 
 
 PLAIN_BYTES: Final = 2**14  # bytes; documents up to this size are first parsed with the decoder `PLAIN`
-# A decoder for faultless documents. It raises a bare ValueError for others; `load_json` then finds the reason.
+# A decoder for faultless documents. It raises a bare ValueError for all others; `load_json` then finds the reason.
 PLAIN = json.JSONDecoder(object_pairs_hook=_plain_object, parse_constant=_plain_number, parse_float=_plain_number)
 
 
@@ -318,7 +318,7 @@ def _load_plain(data: bytes | bytearray | memoryview) -> dict[str, Json] | None:
 
 
 def _decode_text(data: bytes | bytearray | memoryview) -> str:
-    """Decode UTF-8 without a byte order mark, of bounded size (RFC 8259, section 8.1)."""
+    """Decode UTF-8. Refuses a byte order mark (RFC 8259, section 8.1) and documents that are too large."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise _fault(f"must have at most {MAX_DOCUMENT_BYTES} bytes, not {len(data)}", kind="limit")
     try:
@@ -374,7 +374,7 @@ def _check_constants(document: dict[str, Json]) -> None:
 
 
 def non_finite(root: Json) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield, for each NaN and Infinity, the member names that lead to it, and its text."""
+    """Yield the member names that lead to each NaN or Infinity, and its text."""
     stack: list[tuple[Json, tuple[str, ...]]] = [(root, ())]
     while stack:
         value, names = stack.pop()
@@ -389,12 +389,12 @@ def non_finite(root: Json) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def pointer_of(names: Sequence[str]) -> str:
-    """Return the JSON pointer of the member that these names lead to."""
+    """Return the JSON pointer of the member to which these names lead."""
     return "".join(f"/{escape(name)}" for name in names)
 
 
 def _parse_float(text: str) -> float:
-    """Return a number with a fraction or an exponent; it must not round to infinity."""
+    """Parse a number with a fraction or an exponent, which must not round to infinity."""
     value = float(text)
     if math.isinf(value):
         raise _fault(f"the number {text[:40]} exceeds the range of a double")
@@ -440,7 +440,7 @@ def _too_deep() -> MetadataError:
 
 
 def _fault(message: str, pointer: str = "", kind: FaultKind = "json") -> MetadataError:
-    """Return an error about a document; `load_json` adds its name."""
+    """Return an error about a document; `load_json` adds the name of the document."""
     return MetadataError(message, pointer=pointer, kind=kind)
 
 
@@ -453,7 +453,8 @@ def dump_json(document: Mapping[str, Json], indent: int | None = 2, *, allow_nan
         return json.dumps(document, indent=indent, allow_nan=allow_nan).encode()
     except (TypeError, ValueError, RecursionError) as error:
         reason = str(error)
-        if "JSON compliant" in reason:  # other errors may be about a circular reference
+        # other errors may report a circular reference, which `non_finite` would follow forever
+        if "JSON compliant" in reason:
             for names, text in non_finite(document):
                 reason = f'{pointer_of(names)} must not be {text}, which is not JSON; write it as text: "{text}"'
                 break

@@ -1,7 +1,7 @@
 """The base class of extensions at all five extension points (core spec, Extension points).
 
 Rules
-- An extension is an immutable object: its configuration is written to zarr.json; its runtime options never are.
+- An extension is an immutable object. Its configuration is written to zarr.json, but its runtime options never are.
 - `from_config` reads the configuration with the getters of `Config`; members that it does not request are refused.
 - `to_config` returns the configuration in canonical form.
 """
@@ -42,7 +42,7 @@ def runtime(default: T) -> T:
     >>> Shifted(3, verbose=True).to_json()
     {'name': 'shifted', 'configuration': {'offset': 3}}
     """
-    from dataclasses import field  # imported here: keeps `import zarrlite` light
+    from dataclasses import field  # imported here to keep `import zarrlite` light
 
     option: T = field(default=default, metadata={"runtime": True})
     return option
@@ -92,15 +92,15 @@ class Extension(ABC):
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        """Create the extension from its configuration. Override this if it has parameters."""
+        """Create the extension from its configuration. Override this method if the extension has parameters."""
         return cls()
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
         """Translate an extension object from an older form, one without `name`, to the current form.
 
-        Returns None if the object is not an older form of this extension. Raises MetadataError, with a pointer
-        relative to the object, if the object is of an older form but invalid.
+        Returns None if the object is not an older form of this extension. Raises MetadataError, whose JSON pointer is
+        relative to the object, if the object has an older form but is invalid.
         """
         return None
 
@@ -121,7 +121,7 @@ class Extension(ABC):
         return document
 
     def with_options(self, options: Any, place: str) -> Self:
-        """Return the same extension with runtime options set; `place` is its JSON pointer."""
+        """Return the same extension with runtime options set; `place` is the JSON pointer of the extension."""
         if not options:
             return self
         known = self._fields(runtime=True)
@@ -129,7 +129,7 @@ class Extension(ABC):
             if key not in known:
                 names = ", ".join(sorted(known)) or "none"
                 raise ArgumentError(f"options[{place!r}]: {key!r} is not an option of {self.name} (known: {names})")
-        from dataclasses import replace  # imported here: keeps `import zarrlite` light
+        from dataclasses import replace  # imported here to keep `import zarrlite` light
 
         return replace(self, **options)  # type: ignore[type-var]
 
@@ -138,7 +138,7 @@ class Extension(ABC):
 
         Returns an empty list if the class is not a dataclass.
         """
-        from dataclasses import fields, is_dataclass  # imported here: keeps `import zarrlite` light
+        from dataclasses import fields, is_dataclass  # imported here to keep `import zarrlite` light
 
         if not is_dataclass(self):
             return []

@@ -40,7 +40,7 @@ class Registry(Generic[E]):
         self._patterns: list[tuple[re.Pattern[str], type[E]]] = []
 
     def add(self, cls: type[E]) -> None:
-        """Register a class under its name, aliases and pattern. A later class replaces an earlier one."""
+        """Register a class under its name, aliases and pattern. It replaces an earlier class with the same name."""
         for name in (cls.name, *cls.aliases):
             if name in self._classes and self._modules.get(name) == cls.__module__:
                 continue  # a built-in class that is loaded late does not replace a user's class
@@ -62,9 +62,9 @@ class Registry(Generic[E]):
 
     def _find_entry_point(self, name: str) -> type[E] | None:
         """Return the class from an installed package. Returns None if no package has an entry point with this name."""
-        # the search takes milliseconds, and a document may have many unknown names, so its result is cached
+        # cached, because the search takes milliseconds, and a document may contain many unknown names
         if self._searched != sys.path:
-            from importlib.metadata import entry_points  # imported here: keeps `import zarrlite` light
+            from importlib.metadata import entry_points  # imported here to keep `import zarrlite` light
 
             found = entry_points(group=f"zarrlite.{self.kind}")
             # reversed, so that the first of several entry points with the same name wins
@@ -94,7 +94,7 @@ class Registry(Generic[E]):
         return list(dict.fromkeys(self._classes.values()))
 
     def parse(self, value: Json, pointer: str, context: Context) -> E | Ignored:
-        """Parse an extension object or a short-hand name. Returns Ignored if it is unknown and may be skipped."""
+        """Parse an extension object or a short-hand name. Returns Ignored for an unknown one that may be skipped."""
         config, understood = self._split(value, pointer, context)
         cls = self.find(config.name)
         if cls is None:
@@ -170,7 +170,7 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return the extension that a caller passed as an object (including zarr-python's), as JSON or by name."""
+        """Return the extension that a caller passed as an object (also one from zarr-python), as JSON or by name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")

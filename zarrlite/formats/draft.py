@@ -5,8 +5,8 @@ Rules
 - A fill value of null, which leaves elements undefined, becomes the default of the data type.
 - Only arrays of objects may have a filter: the one that encodes the objects as text or bytes.
 
-The draft is cited by the section names of its core specification ("Zarr core specification (version 3.0)", 2022). The
-keys of documents and chunks are in draft_store.py.
+The draft is cited by the section names of its core specification ("Zarr core specification (version 3.0)", 2022).
+draft_store.py translates the keys of documents and chunks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parse_entry(data: Buffer | None) -> str | None:
     try:
         content = load_json(data)
     except MetadataError:
-        return None  # opening it as a node reports the error
+        return None  # the error is reported when the root is opened as a node
     if content.get("zarr_format") != _CORE_URI:
         return None
     top = Config(content, "", Context())
@@ -91,7 +91,7 @@ def parse_array(data: Buffer, key: str) -> ArrayMetadata:
         storage_transformers=_storage_transformers(top, ndim),
     )
     _check_extensions(top)
-    top.raw("dimension_separator", None)  # zarr-python wrote it, too, but read only the separator in the chunk grid
+    top.raw("dimension_separator", None)  # written by zarr-python, which ignored it when reading
     top.finish()
     try:
         metadata.check()
@@ -118,7 +118,7 @@ def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
     `filters` is the value of the attribute with this name, which zarr-python added.
     """
     value = top.raw("data_type")
-    if isinstance(value, dict):  # an extension of the draft, whose member `type` is numpy's name for the type
+    if isinstance(value, dict):  # an extension of the draft; the member `type` is numpy's name for the data type
         value = top.object("data_type").raw("type")
     names = filters
     if isinstance(filters, list):
@@ -154,7 +154,7 @@ def _fill_value(top: Config, data_type: DataType, byte_order: str) -> Any:
         return data_type.default_fill_value
     if data_type.itemsize is None and value == 0:  # zarr-python's default for objects
         return data_type.default_fill_value
-    if data_type.name == "struct":  # packed bytes, a form that only the older type `structured` accepts
+    if data_type.name == "struct":  # the value is packed bytes, which only the older type `structured` accepts
         data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
     try:
         return data_type.parse_fill_value(value, byte_order)
@@ -195,13 +195,16 @@ def _blosc_configuration(configuration: dict[str, Json], typesize: int) -> dict[
     """Convert a configuration from numcodecs to that of the `blosc` codec."""
     shuffle: Json = configuration.get("shuffle")
     if is_integer(shuffle):
-        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to the library
+        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # if shuffle is -1, blosc chooses
         configuration["shuffle"] = {-1: automatic, **_BLOSC_SHUFFLES}.get(shuffle, shuffle)
     return {**configuration, "typesize": typesize}
 
 
 def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
-    """Return the storage transformers (draft, Array metadata, `storage_transformers`). Returns None if it is empty."""
+    """Return the storage transformers (draft, Array metadata, `storage_transformers`).
+
+    Returns None if the list is empty.
+    """
     values = []
     for item in top.objects("storage_transformers") if "storage_transformers" in top else ():
         configuration = dict(item.object("configuration", default={}).data)
@@ -215,7 +218,7 @@ def _storage_transformers(top: Config, ndim: int) -> tuple[Any, ...] | None:
 
 
 def _chunks_per_shard(per_shard: list[Json], ndim: int) -> list[Json]:
-    """Return one number for each dimension: zarr-python omitted trailing ones, and wrote [1] for zero dimensions."""
+    """Return one number for each dimension: zarr-python omitted trailing 1s, and wrote [1] for zero dimensions."""
     if ndim == 0 and per_shard == [1]:
         return []
     return per_shard + [1] * (ndim - len(per_shard))

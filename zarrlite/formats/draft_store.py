@@ -2,8 +2,8 @@
 
 Rules (draft, Storage keys)
 - `zarr.json` at the root identifies the hierarchy. Documents have keys such as `meta/root/<path>.array.json` or
-  `meta/root/<path>.group.json`, and chunks such as `data/root/<path>/c0/1`. Here, that chunk has the key
-  `<path>/c/0/1`, with the separator of the array.
+  `meta/root/<path>.group.json`, and chunks such as `data/root/<path>/c0/1`. In the Zarr v3 store, that chunk has the
+  key `<path>/c/0/1`, or `<path>/c.0.1` if the separator of the array is a dot.
 - A group needs no document: a path is a group if there are documents below it, and the root is always a node.
 """
 
@@ -41,7 +41,7 @@ class DraftStore(ForeignStore):
 
     def __init__(self, store: Store, suffix: str = ".json") -> None:
         super().__init__(store)
-        self.suffix = suffix  # the end of the keys of documents
+        self.suffix = suffix  # the ending of every document key
 
     def document(self, path: str) -> dict[str, Json] | None:
         metadata = self._metadata(path)
@@ -103,7 +103,7 @@ class DraftStore(ForeignStore):
         try:
             metadata: Any = self._metadata(path)
         except MetadataError:
-            return  # without metadata, its chunks have no Zarr v3 keys; reading the document raises the error
+            return  # no chunk has a Zarr v3 key without valid metadata; reading the document raises the error
         key_encoding, ndim = metadata.chunk_key_encoding, len(metadata.shape)
         root = f"data/root/{key_prefix(path)}c"
         for key in self.store.list_prefix(root[:-1]):

@@ -93,13 +93,13 @@ class ForeignStore(Store):
             try:
                 document = self._document(key)
             except MetadataError:
-                return 0  # the document exists; reading it raises the error
+                return 0  # the document exists, but cannot be converted; reading it raises the error
             return None if document is None else len(document)
         underlying = self.underlying_key(key)
         return None if underlying is None else self.store.size(underlying)
 
     def location(self, prefix: str = "") -> tuple[Hashable, str]:
-        return self.store.location()  # without the prefix: values may be anywhere in the underlying store
+        return self.store.location()  # values under the prefix may have any key in the underlying store
 
     def list(self) -> Iterator[str]:
         return self.list_prefix("")

@@ -38,7 +38,7 @@ from zarrlite.stores import Listing, check_prefix
 
 ATTRIBUTES: Final = "attributes.json"  # N5, item 2
 VERSION: Final = "4.0.0"  # N5, item 3; written to the root; newer major versions are refused
-# the members of a dataset's attributes.json that N5 defines; compressionType is its name in version 0
+# the members of a dataset's attributes.json that N5 defines; version 0 has compressionType instead of compression
 RESERVED: Final = frozenset(("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs", "n5"))
 BlockCodec = Literal["n5_default", "pad", "offset"]
 
@@ -128,7 +128,7 @@ def _codec_chain(block_shape: tuple[int, ...], compressor: Json, codec: str) -> 
     header_text = base64.b64encode(header).decode()
     if codec == "n5_default":
         return [{"name": codec, "configuration": {"codecs": chain}}]
-    # proposals `pad` and `offset`, Example 3; both examples lack the transpose, and that of `pad` also the padding
+    # proposals `pad` and `offset`, Example 3; both examples lack the transpose, and the one for `pad` lacks the padding
     if codec == "pad":
         padding = {"location": "start", "nbytes": len(header), "padding": header_text}
         return [*chain, {"name": codec, "configuration": padding}]
@@ -183,7 +183,7 @@ def _lz4(parameters: Config, itemsize: int) -> N5Lz4:
     size = parameters.integer(
         "blockSize", 0, 2**31 - 1, default=2**16
     )  # N5, item 4: "blockSize (integer, default 65536)"
-    return N5Lz4(size if 64 <= size <= 2**25 else 2**16)  # z5 writes a compression level instead, 6 by default
+    return N5Lz4(size if 64 <= size <= 2**25 else 2**16)  # z5 writes a compression level here, 6 by default
 
 
 def _zstd(parameters: Config, itemsize: int) -> Zstd:
@@ -219,7 +219,7 @@ _COMPRESSIONS: dict[str, Callable[[Config, int], BytesBytesCodec | None]] = {
 
 
 def parse_user_attributes(config: Config) -> dict[str, Json]:
-    """Return the attributes that N5 does not define; refuse unknown versions of N5.
+    """Return the attributes that N5 does not define. Raises MetadataError for unknown versions of N5.
 
     The version belongs to the root (N5, item 3), but is checked in every document that contains one.
     """

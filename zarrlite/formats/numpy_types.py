@@ -2,7 +2,7 @@
 
 Rules (Zarr v2, Data type encoding: "the NumPy array protocol type string (typestr) format")
 - Types of one byte may have any byte order mark: Zarr.jl writes `<i1`, netCDF-C writes `>S1`.
-- All fields have the same byte order: the codec `bytes` has one for all of them.
+- All fields must have the same byte order, because the codec `bytes` has only one setting for all of them.
 - A type without a counterpart in Zarr v3 is refused: objects, long doubles, fields that are arrays.
 """
 
@@ -26,7 +26,7 @@ _match_type = re.compile(
 
 
 def parse_type(config: Config, member: str, value: Json) -> tuple[DataType, np.dtype[Any]]:
-    """Return the data type, and the numpy dtype of stored elements, for the value of a member of a document."""
+    """Parse `value`, a member of a document. Returns the data type, and the numpy dtype of stored elements."""
     byte_orders: set[str] = set()
     descr = _descr(config, member, value, byte_orders)
     if len(byte_orders) > 1:
@@ -54,7 +54,7 @@ def byte_order(dtype: np.dtype[Any] | None) -> str | None:
 
 
 def _descr(config: Config, member: str, value: Json, byte_orders: set[str]) -> Any:
-    """Return the argument of `np.dtype` for a data type, and add its byte orders to the set."""
+    """Return a data type as an argument of `np.dtype`, and add the byte orders that it contains to `byte_orders`."""
     if isinstance(value, str) and _match_type(value):
         if value[0] not in "<>":
             return value

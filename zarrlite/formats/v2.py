@@ -4,14 +4,14 @@ Rules
 - Chunks are neither changed nor moved: the key encoding is `v2`, and the codec chain decodes the stored bytes.
 - A feature without a counterpart in Zarr v3 is refused, with a pointer into the Zarr v2 document.
 - The member `zarr_v2` of a converted document contains the original fill value, or null if elements are undefined.
-  Readers may ignore it; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
-- xarray's attribute `_ARRAY_DIMENSIONS` becomes `dimension_names` if it contains a name for each dimension. If it is
-  missing, the names are taken from netCDF-C's references to dimensions.
+  Readers may ignore this member; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
+- xarray's attribute `_ARRAY_DIMENSIONS` becomes `dimension_names` if it contains a name for each dimension. If there is
+  no such attribute, the names are taken from netCDF-C's references to dimensions.
 - Unknown members are ignored (Zarr v2, Metadata: "Other keys SHOULD NOT be present" and "SHOULD be ignored").
 
 In comments, "Zarr v2" is the storage specification, version 2 (zarr-specs, docs/v2/v2.0.rst), cited by section name.
 Data types are converted in numpy_types.py, fill values in v2_fill_values.py, filters and compressors in v2_codecs.py;
-keys and hierarchies are in v2_store.py.
+v2_store.py contains the view of a hierarchy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONSOLIDATED: Final = ".zmetadata"  # zarr-python's copy of all documents
 DOCUMENTS: Final = frozenset((ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED))
 MEMBER: Final = "zarr_v2"  # member of the converted document of an array
 _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
-_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add an attribute, in lower case
+_NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add the attribute _nczarr_array
 # member of a Zarr v3 document -> the Zarr v2 member that it is converted from, for pointers in errors
 _ORIGINS: Final = {"chunk_grid": "chunks", "data_type": "dtype", "chunk_key_encoding": "dimension_separator"}
 
@@ -118,7 +118,7 @@ def convert_array(top: Config, attributes: Mapping[str, Json]) -> dict[str, Json
         with faults.collecting():
             fill_value = _fill_value(top, data_type, dtype)
         with faults.collecting():
-            # json2 stores nested lists, whose order is always that of the dimensions
+            # json2 stores nested lists, which are in row-major order whatever `order` is
             if order == "F" and len(shape) > 1 and not (items and items[0].name == "json2"):
                 chain.add_transpose(len(shape))
             for item in items:
@@ -166,7 +166,7 @@ def parse_consolidated(content: Mapping[str, Json], document: str) -> Config:
 
 
 def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a chunk. A length of 0 becomes 1 if the dimension is empty: there are no chunks then."""
+    """Return the chunk shape. A length of 0 becomes 1 in an empty dimension, where it has no effect."""
     chunks = top.integers("chunks")
     if len(chunks) != len(shape):
         raise top.error(f"must have {len(shape)} items, like shape, not {len(chunks)}", "chunks", "conflict")
@@ -181,7 +181,7 @@ def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] 
     """Return the data type and the dtype of stored elements. The dtype is None for objects."""
     value = top.raw("dtype")
     if value == "|O":
-        # the specification does not say this: zarr-python puts the filter that encodes objects first
+        # a convention of zarr-python, not a rule of the specification: the first filter encodes objects
         first = items[0].name if items else None
         if first in OBJECT_TYPES:
             return registry.data_types.coerce(OBJECT_TYPES[first]), None
@@ -205,7 +205,7 @@ def _fill_value(top: Config, data_type: DataType, dtype: np.dtype[Any] | None) -
 
 
 def _as_json(value: Json) -> Json:
-    """Replace the literals NaN and Infinity, which are not JSON, by strings."""
+    """Replace the literals NaN and Infinity, which are not JSON, with strings."""
     if isinstance(value, list):
         return [_as_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -214,7 +214,7 @@ def _as_json(value: Json) -> Json:
 
 
 def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
-    """Return the remaining attributes, and the dimension names, or None unless every dimension has a name."""
+    """Return the remaining attributes and the dimension names. The names are None unless every dimension has one."""
     names = attributes[_DIMENSIONS] if _DIMENSIONS in attributes else _netcdf_names(top, attributes)
     if isinstance(names, list) and len(names) == ndim and all(isinstance(name, str) for name in names):
         return {name: value for name, value in attributes.items() if name != _DIMENSIONS}, names

@@ -1,8 +1,9 @@
 """The filters and the compressor of a Zarr v2 array as a Zarr v3 codec chain.
 
 Rules (Zarr v2, Metadata and Filters)
-- Chunks in column-major order are transposed first. The filters follow, in their order; the compressor is last.
-- A codec has its name in numcodecs, with the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
+- Chunks in column-major order are transposed first. The filters follow in the order of the document; the compressor is
+  last.
+- A codec keeps its numcodecs name, with the prefix `numcodecs.`, unless Zarr v3 has the same codec under another name.
 - In Zarr v2, a filter interprets any bytes as elements of the type that it is configured for. In Zarr v3, the types
   must match, and codecs for elements come before codecs for bytes. Other chains are refused.
 - Byte order is not part of the configuration of a filter: the codec `bytes` after the last filter determines it.
@@ -39,7 +40,7 @@ _TYPED: Final = {
     "astype": ("decode_dtype", "encode_dtype"),
     "categorize": ("dtype", "astype"),
 }
-# codecs that are always refused; other unknown codecs may be registered
+# codecs that are always refused, unlike other unknown codecs, which an application can register
 _REFUSED: Final = {
     "pickle": "can run any program while it decodes a chunk; rewrite the array with vlen-utf8 or vlen-bytes",
 }
@@ -74,7 +75,7 @@ class Chain:
         self._data_type = data_type
         self._dtype = dtype  # the dtype of the elements after the last filter; None for objects
         self._is_netcdf = is_netcdf  # whether netCDF-C wrote the array
-        self._serializer: str | None = None  # the name of the array -> bytes codec, once the chain has one
+        self._serializer: str | None = None  # the name of the array -> bytes codec; None until there is one
 
     def add_transpose(self, ndim: int) -> None:
         """Add `transpose`, for chunks in column-major order."""
@@ -119,7 +120,7 @@ class Chain:
         self.pointers.append(pointer)
 
     def _shuffled_size(self, config: Config) -> int:
-        """Return the size that an `elementsize` of 0 stands for."""
+        """Return the element size to use if `elementsize` is 0."""
         if self._is_netcdf and self._dtype is not None:
             return self._dtype.itemsize
         message = "must not be 0 unless netCDF-C wrote the array: with 0, netCDF-C shuffles, but numcodecs does not"
@@ -160,7 +161,7 @@ def _members(config: Config) -> dict[str, Json]:
 
 
 def _convert(name: str, members: dict[str, Json], config: Config, data_type: DataType) -> Json:
-    """Return the JSON of the Zarr v3 codec for a numcodecs codec whose configuration has these members."""
+    """Return the Zarr v3 JSON of a numcodecs codec, given the members of its configuration."""
     convert = _CONVERTERS.get(name)
     if convert is not None:
         return convert(members, data_type)
@@ -178,19 +179,19 @@ def _gzip(members: dict[str, Json], data_type: DataType) -> Json:
 
 
 def _blosc(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `blosc`, with the kind of shuffle as a name instead of a number, and the size of elements."""
+    """Return the codec `blosc`, with `shuffle` as a name instead of a number, and with the size of elements."""
     typesize = data_type.itemsize or 1
     configuration = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0, **members}
     configuration.pop("nthreads", None)
     shuffle: Any = configuration["shuffle"]
     if is_integer(shuffle):
-        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # -1 leaves the choice to numcodecs
+        automatic = "bitshuffle" if typesize == 1 else "shuffle"  # if shuffle is -1, numcodecs chooses
         configuration["shuffle"] = {-1: automatic, **_BLOSC_SHUFFLES}.get(shuffle, shuffle)
     return {"name": "blosc", "configuration": {**configuration, "typesize": typesize}}
 
 
 def _lzma(members: dict[str, Json], data_type: DataType) -> Json:
-    """Return the codec `numcodecs.lzma`, without the delta distance that GDAL adds: xz files contain it anyway."""
+    """Return the codec `numcodecs.lzma`, without the delta distance that GDAL adds: xz files contain it, too."""
     is_xz = members.get("format", 1) == 1
     kept = {name: value for name, value in members.items() if name != "delta" or not is_xz}
     return {"name": "numcodecs.lzma", "configuration": kept}
@@ -212,7 +213,7 @@ _CONVERTERS: Final[dict[str, Callable[[dict[str, Json], DataType], Json]]] = {
 
 
 def _parse(document: Json, config: Config) -> Any:
-    """Parse a codec. Errors have pointers into the Zarr v2 document, which has no `configuration`."""
+    """Parse a codec. Pointers in errors refer to the Zarr v2 document, where a codec has no member `configuration`."""
     try:
         return registry.codecs.parse(document, "", Context(document=config.context.document))
     except MetadataError as error:
@@ -220,7 +221,7 @@ def _parse(document: Json, config: Config) -> Any:
 
 
 def relocated(error: MetadataError, locate: Callable[[str], str]) -> MetadataError:
-    """Return an error whose pointer, and those of all its problems, are replaced by `locate`."""
+    """Return the same error, with `locate` applied to the pointer of each of its problems."""
     problems = tuple(
         type(p)(p.message, pointer=locate(p.pointer), kind=p.kind, document=p.document) for p in error.problems
     )

@@ -1,8 +1,9 @@
 """Fill values of Zarr v2, in all the forms that its writers use.
 
 Rules (Zarr v2, Fill value encoding)
-- null leaves elements undefined; they read as the default fill value of the data type.
-- In types that are not numbers, 0 and the empty string mean zero bytes; zarr-python 2 writes 0 even for objects.
+- null leaves elements undefined. Such elements are read as the default fill value of the data type.
+- For strings, byte strings and records, 0 and "" stand for an element whose bytes are all zero, or for an empty one if
+  the length can vary. zarr-python 2 writes 0 even for objects.
 - A number may be a decimal string (n5-zarr), or the literal NaN or Infinity. An integer may be written as `1.0`.
 - Complex numbers are pairs of numbers, or a single real number.
 - Byte strings, raw bytes and records are the stored bytes in base64. A byte string that is not valid base64 is taken
@@ -29,7 +30,7 @@ _match_constant = re.compile(r"([-+]?)(nan|inf|infinity)", re.IGNORECASE).fullma
 
 
 def parse_fill_value(value: Json, data_type: DataType, byte_order: str) -> Any:
-    """Return the scalar for a fill value. Raises MetadataError, with a pointer relative to the value."""
+    """Return a fill value as a scalar. Raises MetadataError, with a JSON pointer relative to the value."""
     if value is None:
         return data_type.default_fill_value
     parse = _NUMBERS.get(data_type.name)
@@ -39,13 +40,13 @@ def parse_fill_value(value: Json, data_type: DataType, byte_order: str) -> Any:
         return _zero(data_type)
     if data_type.name == "null_terminated_bytes":
         value = _byte_string(value)
-    elif data_type.name == "struct":  # packed bytes, a form that only the older type `structured` accepts
+    elif data_type.name == "struct":  # the value is packed bytes, which only the older type `structured` accepts
         data_type = registry.data_types.coerce({**data_type.to_json(), "name": "structured"})
     return data_type.parse_fill_value(value, byte_order)
 
 
 def _zero(data_type: DataType) -> Any:
-    """Return the scalar whose bytes are zero, or an empty scalar for elements of variable length."""
+    """Return the scalar whose bytes are all zero, or the empty scalar if elements vary in length."""
     if data_type.itemsize is None:
         return data_type.default_fill_value
     return np.frombuffer(bytes(data_type.itemsize), data_type.dtype)[0]

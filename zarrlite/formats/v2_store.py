@@ -33,7 +33,7 @@ from zarrlite.formats.v2 import (
 from zarrlite.names import DOCUMENT, REMOVAL, key_prefix
 from zarrlite.stores.base import Buffers, Listing, Request, Store, check_prefix
 
-_NODES: Final = (ARRAY, GROUP, ATTRIBUTES)  # a directory that contains one of them is a node
+_NODES: Final = (ARRAY, GROUP, ATTRIBUTES)  # names of documents; a directory that contains any of them is a node
 _ANY: Final = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte too many, to detect longer documents
 
 
@@ -244,7 +244,7 @@ class V2Store(ForeignStore):
         return self.store.size(key) is not None
 
     def _array_keys(self, prefix: str, inside: bool) -> set[str]:
-        """Return the keys of an array under a prefix: that of the array itself, or one inside the array."""
+        """Return the keys of an array under a prefix: that of the array or, with `inside`, one within the array."""
         keys = {key for key in self.store.list_prefix(prefix) if key.rpartition("/")[2] not in DOCUMENTS}
         return keys if inside else {*keys, prefix + DOCUMENT}
 

@@ -1,1 +1,1 @@
-"""The compiled libraries for zstd and CRC32C: one module for each chooses among the installed packages."""
+"""Compiled libraries for zstd and CRC32C. For each of the two, one module chooses among the installed packages."""

@@ -46,14 +46,14 @@ library = "google_crc32c" if _other is None else "crc32c"  # the name of the mod
 if _other is not None:
 
     def checksum(data: Buffer, start: int = 0) -> int:
-        """Return the CRC32C of a buffer that follows data with the checksum `start`."""
+        """Continue a CRC32C with the bytes of a buffer. `start` is the CRC32C of all bytes before them."""
         value: int = _other.crc32c(data, start)
         return value
 
 elif _google is not None:
 
     def checksum(data: Buffer, start: int = 0) -> int:
-        """Return the CRC32C of a buffer that follows data with the checksum `start`."""
+        """Continue a CRC32C with the bytes of a buffer. `start` is the CRC32C of all bytes before them."""
         # google-crc32c accepts bytes and arrays, but not memoryviews
         value: int = _google.extend(start, data if type(data) is bytes else np.frombuffer(data, _BYTE))
         return value

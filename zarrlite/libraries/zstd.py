@@ -1,8 +1,9 @@
 """Zstandard, implemented by the package zstandard or by `compression.zstd` in the standard library (PEP 784).
 
 Rules
-- The package zstandard is preferred, since it decodes into existing memory and decodes many values in one call. Next is
-  `compression.zstd` of Python 3.14 and later, then backports.zstd, the same library for earlier versions.
+- The package zstandard is preferred, since it decodes into existing memory and decodes many values in one call. The
+  second choice is `compression.zstd` (Python 3.14 and later), the third is backports.zstd, the same library for earlier
+  versions of Python.
 - The modules zstd_zstandard and zstd_standard have the same classes and functions, and accept the same frames.
 """
 

@@ -45,20 +45,21 @@ class Decompressor:
     """A decompressor for one thread."""
 
     def __init__(self) -> None:
-        self.stream = _zstd.ZstdDecompressor  # decodes one frame in steps: decompress, eof, unused_data
+        # creates an incremental decoder for one frame, with decompress, eof and unused_data
+        self.stream = _zstd.ZstdDecompressor
 
     def decompress(self, data: Buffer, size: int) -> bytes | None:
-        """Decode a frame whose header states this size. Returns None if more bytes follow the frame."""
+        """Decode a frame whose header states the content size `size`. Returns None if more bytes follow the frame."""
         frame = _zstd.ZstdDecompressor()
         decoded: bytes = frame.decompress(data, size)
-        if not frame.eof and frame.decompress(b"", 1):  # the header is wrong; the rest may have any size
+        if not frame.eof and frame.decompress(b"", 1):  # the header is wrong; the rest may be huge, and is not decoded
             raise Error("the frame is longer than its header says")
         if not frame.eof:
             raise DataError("the zstd frame ends too early")
         return None if frame.unused_data else decoded
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:
-        """Fill memory with the first decoded bytes of a frame. Returns False if the frame has fewer."""
+        """Fill memory with the first decoded bytes of a frame. Returns False if the frame decodes to fewer bytes."""
         frame, position = _zstd.ZstdDecompressor(), 0
         while position < len(memory):
             decoded = frame.decompress(data, len(memory) - position)
@@ -72,7 +73,7 @@ class Decompressor:
         return position == len(memory)
 
     def decompress_many(self, values: Sequence[Buffer], memory: memoryview, size: int) -> None:
-        """Decode frames, each with `size` decoded bytes, into consecutive slots."""
+        """Decode frames of `size` decoded bytes each into consecutive slots of `memory`."""
         for i, value in enumerate(values):
             decoded = self.decompress(value, size)
             if decoded is None or len(decoded) != size:

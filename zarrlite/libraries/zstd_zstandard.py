@@ -22,10 +22,10 @@ class Compressor:
 
     def __init__(self, level: int, *, checksum: bool) -> None:
         self._compressor = zstandard.ZstdCompressor(level=level, write_checksum=checksum)
-        self.compress = self._compressor.compress  # compresses a value to a frame whose header states its size
+        self.compress = self._compressor.compress  # compresses a value to a frame whose header states the content size
 
     def compress_many(self, values: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Compress several values, none of which is empty, in one call."""
+        """Compress several non-empty values in one call."""
         encoded: Any = self._compressor.multi_compress_to_buffer(list(values), threads=1)
         return [memoryview(value) for value in encoded]
 
@@ -35,10 +35,11 @@ class Decompressor:
 
     def __init__(self) -> None:
         self._decompressor = zstandard.ZstdDecompressor()
-        self.stream = self._decompressor.decompressobj  # decodes one frame in steps: decompress, eof, unused_data
+        # creates an incremental decoder for one frame, with decompress, eof and unused_data
+        self.stream = self._decompressor.decompressobj
 
     def decompress(self, data: Buffer, size: int) -> bytes | None:
-        """Decode a frame whose header states this size. Returns None if more bytes follow the frame."""
+        """Decode a frame whose header states the content size `size`. Returns None if more bytes follow the frame."""
         try:
             return self._decompressor.decompress(data, allow_extra_data=False)
         except Error as error:
@@ -49,7 +50,7 @@ class Decompressor:
             raise
 
     def decompress_start(self, data: Buffer, memory: memoryview) -> bool:
-        """Fill memory with the first decoded bytes of a frame. Returns False if the frame has fewer."""
+        """Fill memory with the first decoded bytes of a frame. Returns False if the frame decodes to fewer bytes."""
         reader, position = self._decompressor.stream_reader(data), 0
         while position < len(memory):
             count = reader.readinto(memory[position:])
@@ -59,7 +60,7 @@ class Decompressor:
         return True
 
     def decompress_many(self, values: Sequence[Buffer], memory: memoryview, size: int) -> None:
-        """Decode frames, each with `size` decoded bytes, into consecutive slots. The GIL is released only once."""
+        """Decode frames of `size` decoded bytes each into consecutive slots of `memory`. Releases the GIL only once."""
         sizes = struct.pack("=Q", size) * len(values)
         decoded: Any = self._decompressor.multi_decompress_to_buffer(list(values), sizes, threads=1)
         for i, value in enumerate(decoded):

@@ -1,13 +1,13 @@
-"""zarr.json <-> ArrayMetadata, GroupMetadata.
+"""Conversion between zarr.json and `ArrayMetadata` or `GroupMetadata`.
 
 Rules
-- Documents must follow Zarr 3.1 strictly. Each fault is reported with a JSON pointer, and one pass finds the faults of
+- Documents must follow Zarr 3.1 strictly. Each fault is reported with a JSON pointer, and one pass finds the faults in
   all members.
 - With `strict=False`, some faults are repaired and reported as warnings (repairs.py).
-- Outdated forms that cannot be misread are accepted; `validate` reports them as faults.
+- Outdated notations that cannot be misunderstood are accepted; `validate` reports them as faults.
 - Members that Zarr does not define are refused, except for objects with `must_understand: false`, which are kept.
 - All members are written back: known members in canonical spelling, unknown members unchanged.
-- No number in a document determines the size of an allocation.
+- No number in a document can cause a large allocation.
 
 In comments, "core spec" is the Zarr core specification 3.1 (zarr-specs, docs/v3/core/index.rst).
 """
@@ -43,7 +43,7 @@ from zarrlite.selections.casting import MAX_NDIM
 from zarrlite.storage_transformers.base import ArrayInStore, StorageTransformer, leading_bytes_after
 
 Options = Mapping[str, Mapping[str, Any]]
-MAX_PIPELINES: Final = 1024  # cached codec chains, one for each chunk shape; the cache is cleared at this size
+MAX_PIPELINES: Final = 1024  # maximum number of cached codec chains; a full cache is cleared
 ForChunks = tuple[Callable[[tuple[int, ...]], str], Pipeline | None]  # the chunk key encoder, and the codec chain
 
 
@@ -107,7 +107,7 @@ class ArrayMetadata(Members):
         self.attributes = attributes
         self.storage_transformers = storage_transformers
         self.dimension_names = dimension_names
-        self._pipelines: dict[Any, Pipeline] = {}  # bound chains, keyed by chunk shape and options
+        self._pipelines: dict[Any, Pipeline] = {}  # bound codec chains, keyed by chunk shape and options
         self._for_chunks: dict[Any, ForChunks] = {}  # results of `for_chunks`, keyed by options
         self.extra = extra or {}
 
@@ -141,7 +141,7 @@ class ArrayMetadata(Members):
         return shape
 
     def _written_codecs(self) -> tuple[Codec | Ignored, ...]:
-        """Return codecs that leave room for a header, if the first storage transformer stores one separately."""
+        """Return the codecs. If the first storage transformer stores a header separately, they leave room for it."""
         leading = leading_bytes_after(self.in_store) if self.storage_transformers else 0
         if not leading or any(isinstance(c, BytesBytesCodec) and not _starts_with_value(c) for c in self.codecs):
             return self.codecs
@@ -160,7 +160,7 @@ class ArrayMetadata(Members):
 
     @property
     def in_store(self) -> ArrayInStore:
-        """The members that storage transformers may depend on."""
+        """The members of the metadata on which storage transformers may depend."""
         transformers = self.storage_transformers or ()
         return ArrayInStore(self.shape, self.chunk_grid, self.chunk_key_encoding, self.codecs, transformers)
 
@@ -178,7 +178,7 @@ class ArrayMetadata(Members):
         return self if array is folded else self.replace(**array._asdict())
 
     def check(self) -> None:
-        """Raise MetadataError if two members contradict each other; pointers are relative to the document."""
+        """Raise MetadataError, with a JSON pointer into the document, if two members contradict each other."""
         checks: list[tuple[str, Any]] = [
             ("/chunk_grid", lambda: self.chunk_grid.check(self.shape)),
             ("/chunk_key_encoding", lambda: self.chunk_key_encoding.check(len(self.shape))),
@@ -424,7 +424,7 @@ class _ArrayParser:
 
 
 def _starts_with_value(codec: BytesBytesCodec) -> bool:
-    """Whether the output of a codec starts with the first byte of its input."""
+    """Whether the output of a codec begins with its whole input."""
     return isinstance(codec, Framing) and codec.head == 0
 
 
@@ -470,7 +470,7 @@ def _consolidated(top: Config) -> Mapping[str, Json] | None:
         top.context.tolerate("is required and missing", config.at("must_understand"), "missing")
     documents = config.object("metadata")
     config.finish()
-    sound: set[str] = set()  # names without faults; most names in a path also occur in other paths
+    sound: set[str] = set()  # names that were found to be valid; most names occur in several paths
     for path in documents.data:
         documents.object(path)
         # core spec, Concepts and terminology: "a non-root path cannot end with /"
@@ -539,7 +539,7 @@ def parse_content(content: Mapping[str, Json], context: Context) -> Metadata:
 
 
 def consolidated_member(documents: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the member `consolidated_metadata` with the documents of the nodes below, keyed by path."""
+    """Return the member `consolidated_metadata` with the documents of the nodes below a group, keyed by path."""
     # core spec, Additional fields: "its value MUST be a JSON object with the following structure"
     return {"kind": "inline", "must_understand": False, "metadata": dict(documents)}
 
@@ -553,7 +553,7 @@ def dump_document(content: Mapping[str, Json], key: str = "zarr.json") -> bytes:
     """Serialise a metadata document; consolidated metadata comes last and is not indented, as it can be large.
 
     Raises MetadataError if the document is too large or too deeply nested to be read back. NaN in attributes is
-    written, because callers check new attributes.
+    written: callers refuse it in new attributes, but keep it in stored ones.
     """
     copies = content.get("consolidated_metadata")
     if copies is None:

@@ -18,14 +18,14 @@ class Members:
     zarr_format = 3
     node_type: str
     attributes: dict[str, Json] | None
-    extra: Mapping[str, Json]  # undefined members that are kept unchanged
+    extra: Mapping[str, Json]  # members that Zarr does not define, which are kept unchanged
 
     def to_json(self) -> dict[str, Json]:
         """Return the document, in canonical spelling."""
         return {"zarr_format": 3, "node_type": self.node_type}
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the document, like `to_json`; zarr-python uses this name."""
+        """Return the document, like `to_json`. This is the name of the method in zarr-python."""
         return self.to_json()
 
     def with_attributes(self, attributes: dict[str, Json] | None) -> Self:

@@ -1,14 +1,14 @@
 """Repairs of invalid array documents that other writers produce (`strict=False`).
 
 Rules
-- The parser is strict in both modes. In lenient mode, each fault that it reports is looked up here; if a repair is
-  known, the document is changed and parsed again. Each repair is reported as a warning with the JSON pointer of the
-  fault.
+- The parser itself is always strict. With `strict=False`, each fault that the parser reports is looked up here; if a
+  repair is known, the document is changed and parsed again. Each repair is reported as a warning with the JSON pointer
+  of the fault.
 - Each repair assumes the value that is almost always intended: the zero of the data type, little-endian byte order,
   the default codecs, the permutation that an order "C" or "F" meant, or a chunk length of 1 along an axis without
   elements. All other faults remain errors.
-- The pointers in runtime options refer to the stored document, so pointers to positions after an inserted codec are
-  shifted.
+- The JSON pointers in runtime options refer to the stored document, so those that lead to codecs after an inserted
+  codec are adjusted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Repair(NamedTuple):
 def repair(
     document: Mapping[str, Json], parse: Callable[[Mapping[str, Json]], object], options: Options | None
 ) -> tuple[Mapping[str, Json], Options | None]:
-    """Return a document with all known repairs applied, and the options for it. `parse` must raise its faults.
+    """Return a document with all known repairs applied, and its runtime options. `parse` must raise all faults.
 
     Warns about each repair if no other fault remains. Otherwise, parsing the result raises the remaining faults.
     """
@@ -96,7 +96,10 @@ def _fill_value(document: Mapping[str, Json], is_missing: bool) -> Repair | None
 
 
 def _is_chain(document: Mapping[str, Json], names: Names) -> bool:
-    """Whether a member contains the codecs of the array or of a shard. Elsewhere, its name may mean something else."""
+    """Whether a member contains the codecs of the array or of a shard.
+
+    Members of other objects may have the same name but another meaning.
+    """
     if len(names) == 1:
         return True
     return bool(_name(_get(document, names[:-2])) == "sharding_indexed")
@@ -134,7 +137,7 @@ def _chunk_length(document: Mapping[str, Json], names: Names, value: Json) -> Re
 
 
 def _order(document: Mapping[str, Json], names: Names, value: Json) -> Repair | None:
-    """Replace the order "C" or "F" in a `transpose` codec, which drafts allowed and GDAL writes."""
+    """Replace the order "C" or "F" in a `transpose` codec: drafts of Zarr allowed it, and GDAL writes it."""
     shape = _get(document, ("shape",))
     if value not in ("C", "F") or not isinstance(shape, list):
         return None
@@ -169,7 +172,7 @@ def _with(document: Json, names: Sequence[str], value: Json) -> Json:
 
 
 def _shifted(options: Options | None, change: Repair) -> Options | None:
-    """Return runtime options with their pointers adjusted to a change."""
+    """Return runtime options whose JSON pointers are adjusted to a change."""
     if not options or change.inserted is None:
         return options
     above = "".join(f"/{name}" for name in change.names)

@@ -969,7 +969,7 @@ class Array(Node, AsyncAccess):
         if mark is None:
             return
         old = Config(load_json(mark, RESIZING), "", Context(document=RESIZING)).integers("shape")
-        if len(old) != len(stored.shape):  # the mark was left by another array at this path
+        if len(old) != len(stored.shape):  # an earlier array at this path left the key `RESIZING`
             old = (MAX_LENGTH,) * len(stored.shape)
         metadata = self.metadata.with_shape_of(stored)
         chunks = Chunks(self._base, key_prefix(self.path), metadata, self.options, fold=True)
@@ -1054,7 +1054,7 @@ def _into(out: NDArray | None, result: Any) -> Any:
 
 
 def _with_fields(selection: Any, fields: str | list[str] | None) -> Any:
-    """Combine the names of fields with an index of elements, in the form that `split_fields` accepts."""
+    """Combine field names with an index into the elements, in the form that `split_fields` accepts."""
     if fields is None:
         return selection
     return (fields, *selection) if isinstance(selection, tuple) else (fields, selection)

@@ -29,7 +29,7 @@ from zarrlite.stores import Store
 from zarrlite.stores.base import place_of
 from zarrlite.tuning import MAX_REFRESHED_BYTES
 
-DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte above the limit, to detect long documents
+DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # the extra byte reveals documents over the limit
 
 
 def ancestors(path: str) -> Iterator[str]:
@@ -90,7 +90,8 @@ class CopiesAbove:
     def put_back(self, changed: Iterable[str], *, replaced: bool = False) -> None:
         """Restore the consolidated metadata, with the current documents of the changed nodes.
 
-        If `replaced` is true, all copies of the documents of the node and of the nodes below it are dropped first.
+        If `replaced` is true, the documents of the node and of the nodes below it are first removed from the
+        consolidated metadata.
         """
         if not self._taken or self._store.limits.shared:
             return
@@ -115,7 +116,7 @@ class CopiesAbove:
 
 
 def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
-    """Parse a document. Returns None if it is missing or not JSON; `consolidate_metadata` omits it, too."""
+    """Parse a document. Returns None if it is missing or not JSON: consolidated metadata omits such documents."""
     try:
         return None if data is None else load_json(data, key)
     except MetadataError:

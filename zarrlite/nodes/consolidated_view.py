@@ -41,7 +41,7 @@ class Consolidated(Mapping[str, Json]):
             for path in sorted(self._documents):
                 parent, _, name = path.rpartition("/")
                 names.setdefault(parent, []).append(name)
-            self._names.update(names)  # in one step: another thread may be reading
+            self._names.update(names)  # a single call, because another thread may be reading the names
         return self._names.get(self._prefix[:-1], [])
 
     def __getitem__(self, path: str) -> Json:

@@ -87,7 +87,9 @@ def array_metadata(
     uneven = _uneven_grid("chunks", chunks, len(shape)) or _uneven_grid("shards", shards, len(shape))
     if _is_uneven(chunks):
         if shards is not None:
-            raise ArgumentError("chunks of a shard must have equal lengths in each dimension; pass the list as shards=")
+            raise ArgumentError(
+                "all chunks inside shards must have the same shape; to vary shard lengths, pass the list as shards="
+            )
         chunks = "auto"
     elif uneven is not None:
         shards = uneven.largest_chunk(len(shape))
@@ -236,7 +238,7 @@ def _is_auto(value: Any) -> bool:
 
 
 def _codec_list(argument: str, value: Any) -> list[Codec]:
-    """Return the codecs of `filters` or `compressors`, given as None, one codec, or a list."""
+    """Return the list of codecs for `filters` or `compressors`, which may be None, one codec, or a list."""
     if value is None:
         return []
     values = value if isinstance(value, (list, tuple)) else [value]
@@ -258,7 +260,7 @@ def _shards(value: Any) -> tuple[Any, Any]:
     location = value.get("index_location", "end")
     if "shape" not in value or value.keys() - {"shape", "index_location"} or location not in ("start", "end"):
         raise ArgumentError(
-            f"shards must have a shape and, optionally, the index_location 'start' or 'end', not {dict(value)!r}"
+            f"shards must contain 'shape' and, optionally, 'index_location' ('start' or 'end'), not {dict(value)!r}"
         )
     return value["shape"], str(location)
 
@@ -322,7 +324,7 @@ def create_array_at(
             array[...] = data
         except BaseException as error:
             try:
-                array.delete()  # an incomplete array must not be opened
+                array.delete()  # so that the incomplete array cannot be opened
             except Exception as reason:  # the error to report is the one that interrupted the write
                 error.add_note(f"the incomplete array {array.name} could not be removed: {reason}")
             raise

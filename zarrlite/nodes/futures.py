@@ -1,9 +1,9 @@
 """Reads and writes that run in other threads while the caller continues.
 
 Rules
-- At most `Limits.concurrency` of them run at once for a store, regardless of which arrays and callers they belong to.
-  If requests to the store do not wait, the limit is the number of cores. Further calls wait in the order in which they
-  were submitted.
+- At most `Limits.concurrency` of them run at the same time for a store, regardless of which arrays and callers they
+  belong to. For a store in memory or on a local disk, the limit is the number of cores. Further calls wait in the order
+  in which they were submitted.
 - There is no event loop: results are futures from the standard library.
 """
 

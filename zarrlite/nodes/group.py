@@ -205,10 +205,10 @@ class Group(Node):
         try:
             return name, self._base.size(f"{name}/{DOCUMENT}") is not None
         except KeyRefusedError:
-            return name, True  # opening the node raises the error
+            return name, True  # raised again when the node is opened
 
     def _prefixes(self) -> Iterator[str]:
-        """Yield the prefixes directly below this group that are valid node names, with or without a node."""
+        """Yield the prefixes directly below this group that are valid node names, whether or not they are nodes."""
         _, prefixes = self._base.list_dir("")
         return (name for name in sorted(prefix[:-1] for prefix in prefixes) if not name_fault(name))
 
@@ -293,7 +293,7 @@ class Group(Node):
         """Yield the name of each member with the member, or with the error if it is refused."""
         if self._is_consolidated:
             names: Iterable[str] = self._copies().names()
-            place = None  # there are no requests to wait for
+            place = None  # the members come from the group's document, without requests
         else:
             names, place = self._prefixes(), place_of(self.store)
         for name, node in threads.ahead(self._open_member, names, place):
@@ -556,7 +556,7 @@ class Group(Node):
 
     @property
     def info(self) -> Info:
-        """A printable summary. To produce it, the members are listed and their documents are read.
+        """A printable summary. Each access lists the members and reads their documents.
 
         Members whose documents are refused are counted in a separate row.
 
@@ -578,7 +578,7 @@ class Group(Node):
         return group_info(self, [self._kind_of(name) for name in self])
 
     def info_complete(self) -> Info:
-        """Return the summary together with the total number of nodes below, found by listing the store.
+        """Return the summary together with the total number of nodes below the group, found by listing the store.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 Rules
 - A summary shows metadata; it never reads a chunk.
-- This module uses only nodes and metadata; `Array` and `Group` pass everything else that is shown.
+- This module itself reads only nodes and metadata; everything else that is shown is passed in by `Array` and `Group`.
 """
 
 from __future__ import annotations

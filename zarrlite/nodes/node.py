@@ -75,7 +75,10 @@ def load(store: Store, path: str, *, strict: bool = True, options: Options | Non
 
 
 def has_text(store: Store, path: str) -> bool:
-    """Whether the document of a node can be read, valid or not. One in another format may be impossible to convert."""
+    """Whether the document of a node can be read, valid or not.
+
+    Returns False if the document is in another format and cannot be converted.
+    """
     try:
         store.get(key_prefix(path) + DOCUMENT, DOCUMENT_RANGE)
     except MetadataError:
@@ -106,26 +109,26 @@ def _remember(text: str, metadata: Metadata) -> None:
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
-    """Whether documents that have the same text as this valid one can differ only in the node's attributes.
+    """Whether valid documents with this text, which lacks their attributes, differ only in the node's attributes.
 
-    Only the first attributes in the text were removed. They must be those of the node and not of an object inside it.
-    To check this, the text is parsed with a number in their place: the number must become the node's attributes.
-    Documents are not cached if they have other members that a caller could change.
+    `_split_attributes` empties the first member "attributes" in a text. This must be a member of the node, not of an
+    object inside the node. To check this, the text is parsed with the number 0 in place of the attributes: the number
+    must become the node's attributes. Documents with other members that a caller could change are not cached.
     """
     if metadata.extra or getattr(metadata, "consolidated", None) is not None:
         return False
     member = _find_attributes(text)
     if member is None:
-        return metadata.attributes is None  # false if the name is written with escapes
+        return metadata.attributes is None  # otherwise, the name "attributes" is written with escapes
     probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
-    return bool(probed.get("attributes") == 0)  # valid attributes are an object, not 0
+    return bool(probed.get("attributes") == 0)  # this 0 is the inserted one: valid attributes are an object
 
 
 def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
     """Return the text of a document with its attributes emptied, and the attributes that were removed from it.
 
-    The text is not validated yet. Two documents with the same text can differ only in their attributes. Returns None
-    if the document is long, deeply nested, not ASCII, or otherwise unusual.
+    The text has not been validated yet. Documents for which the same text is returned differ only in the removed
+    attributes. Returns None if the document is long, deeply nested, not ASCII, or otherwise unusual.
     """
     if len(data) > PLAIN_BYTES:
         return None
@@ -164,7 +167,7 @@ def is_version_2(store: Store, path: str) -> bool:
 
 
 def warn_version_2(store: Store, path: str) -> None:
-    """Warn about Zarr v2 documents next to a `zarr.json` on a local disk. Other stores are not checked for them."""
+    """Warn about Zarr v2 documents next to a `zarr.json` on a local disk. No other stores are checked."""
     if type(store) is ReadOnlyStore:  # not isinstance, which is slow for abstract classes
         store = store.store
     if type(store) is LocalStore:
@@ -228,7 +231,10 @@ def _create_groups(store: Store, path: str, missing: Iterable[str]) -> None:
 
 
 def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]]) -> None:
-    """Store the documents of a node and of the nodes below it, by relative key. The node's own document comes last."""
+    """Store the documents of a node and of the nodes below it; the node's own document is the last one.
+
+    The keys in `documents` are relative to the path.
+    """
     prefix = key_prefix(path)
     missing = missing_ancestors(_looked_up(store, ancestors(path)), path)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
@@ -248,7 +254,8 @@ def write_copies(store: Store, path: str, documents: Sequence[tuple[str, Buffer]
 def make_room(store: Store, path: str, *, overwrite: bool) -> None:
     """Remove the node at a path if `overwrite` is set, and create any missing groups above it.
 
-    Consolidated metadata in the groups above is dropped, because the caller stores documents later.
+    Consolidated metadata is removed from the groups above and not restored, because it could not contain the new
+    documents, which the caller stores later.
     """
     missing = clear(store, path, overwrite=overwrite)
     with CopiesAbove(store, path, (group for group in ancestors(path) if group not in missing)) as copies:
@@ -281,7 +288,7 @@ def clear(store: Store, path: str, *, overwrite: bool) -> list[str]:
 
 
 def _looked_up(store: Store, paths: Iterable[str]) -> Store:
-    """Return a view of a store. If the store is remote, all documents of some nodes are prefetched at the same time."""
+    """Return a view of a store. If the store is remote, the view prefetches all documents at these paths together."""
     keys = [key_prefix(path) + name for path in paths for name in (DOCUMENT, *_VERSION_2, REMOVAL)]
     return prefetched(store, keys, DOCUMENT_RANGE)
 
@@ -359,7 +366,7 @@ def _documents(store: Store, prefix: str) -> list[str]:
 
 
 def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Collection[str] = ()) -> None:
-    """Erase everything else that belonged to nodes whose documents were erased, but nothing above a kept document."""
+    """Erase everything under the prefixes of erased documents, except under prefixes that contain a kept document."""
     prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
     if prefix in prefixes and not kept:
         store.erase_prefix(prefix)
@@ -541,8 +548,8 @@ class Node:
         """Remove the node and everything below it from the store.
 
         The metadata document is erased first, then the documents of the nodes below, then everything else. If the
-        removal is interrupted, the node no longer exists, and each node below it is either gone or complete. Using
-        `del` on the group above, or creating a node at the path or below it, removes everything that was left.
+        removal is interrupted, the node no longer exists, and each node below it is either gone or complete. To remove
+        the rest, delete the node with `del group[name]`, or create a node at the path or below it.
 
         Raises
         ------
@@ -585,7 +592,7 @@ class Node:
         return changed
 
     def _rewrite(self, change: Callable[[Any], Any], before: Callable[[], None] | None = None) -> Any:
-        """Change the stored document under its lock. `before` is called once the change is known to be valid."""
+        """Change the stored document under its lock. `before` is called when the change has been validated."""
         self._check_writable()
         key = key_prefix(self.path) + DOCUMENT
         changed: Any = None

@@ -550,7 +550,7 @@ def _create(
     for_arrays = [name for name in passed_keywords(create) if name not in ("attributes", "zarr_format")]
     if for_arrays:
         raise ArgumentError(f"a group does not accept {', '.join(for_arrays)}; for an array, pass shape= or data=")
-    Context(options=options).refuse_unused_options()  # the document of a group has no extensions
+    Context(options=options).refuse_unused_options()  # a group has no extensions that options could configure
     return create_group_at(place, where, create.get("attributes"), overwrite=overwrite, options=array_options)
 
 
@@ -899,11 +899,11 @@ def copy(
 ) -> Array | Group:
     """Copy a node, with everything below it, to another location.
 
-    Values are copied byte for byte, without decoding, even those that are not part of a node. A node whose document
-    is refused is copied as well, with a warning. A node in another format that Zarr v3 cannot express is left out, with
-    a warning. Chunks are copied first, then documents from the leaves up, so that a node that can be opened at the
-    target is complete. The document of the copy itself comes last, and only one of several writers that copy to the
-    same path can store it.
+    All values are copied byte for byte, without decoding, including values that do not belong to any node. A node whose
+    document is refused is copied as well, with a warning. A node in another format that Zarr v3 cannot express is left
+    out, with a warning. Chunks are copied first, then documents from the leaves up, so that a node that can be opened
+    at the target is complete. The document of the copy itself comes last, and only one of several writers that copy to
+    the same path can store it.
 
     Parameters
     ----------
@@ -959,7 +959,7 @@ def copy(
     clear(target, where, overwrite=overwrite)
     arrays = []
     left_out = []  # prefixes of nodes that Zarr v3 cannot express
-    held = 0  # bytes of the largest chunk or shard
+    held = 0  # bytes; decoded size of the largest chunk or shard
     for below, node in [("", source), *(source._walk(None) if isinstance(source, Group) else ())]:
         if isinstance(node, Array):
             arrays.append(Array(target, prefix + below if below else where, node.metadata))

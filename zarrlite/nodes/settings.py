@@ -219,7 +219,10 @@ def array_options(
     cache: ChunkCache | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> ArrayOptions:
-    """Return the runtime options of a node. The memory order and an omitted `write_empty_chunks` come from `config`."""
+    """Return the runtime options of a node.
+
+    `config` supplies the memory order, and also `write_empty_chunks` if that is None.
+    """
     values = config._values
     if write_empty_chunks is None:
         write_empty_chunks = values["array.write_empty_chunks"]

@@ -1,8 +1,8 @@
 """Descriptions of the bytes that codecs store, for `explain`, `fsck` and the pictures.
 
 Rules
-- A description is optional, and reading and writing never use it. The bytes of a codec without one are shown as a
-  whole, or as elements.
+- A description is optional, and reading and writing never use it. If a codec has no description, its bytes are shown as
+  a whole, or as elements.
 - A description names bytes but does not check them. Decoding finds damage.
 
 Shards are described in shards/anatomy.py, storage transformers in storage_transformers/anatomy.py.
@@ -25,7 +25,7 @@ class Field(NamedTuple):
     size: int  # bytes
     role: FieldRole = "header"
     form: str = ""  # format of the number for `struct`, such as ">H"; empty if it is not a number
-    configured: Buffer | None = None  # the bytes given in the metadata; differing bytes are shown, but are not a fault
+    configured: Buffer | None = None  # bytes in the metadata; different stored bytes are reported, but not as a fault
     fields: tuple[Field, ...] = ()  # smaller fields that make up this one
 
 

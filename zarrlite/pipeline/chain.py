@@ -18,7 +18,7 @@ _STAGES = (ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec)
 
 
 def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
-    """Raise MetadataError unless a list of codecs is a valid chain; pointers are relative to the list."""
+    """Raise MetadataError, with a JSON pointer relative to the list, unless the codecs form a valid chain."""
     stage = serializers = 0
     for i, codec in enumerate(codecs):
         if isinstance(codec, Ignored):
@@ -45,7 +45,7 @@ def check_chain(codecs: Sequence[Codec | Ignored]) -> None:
 def fit_chain(codecs: Sequence[Codec | Ignored], spec: ArraySpec) -> tuple[Codec | Ignored, ...]:
     """Choose the settings that a chain leaves open, for a new array. Returns the chain with these settings.
 
-    An invalid chain is fitted up to the fault, which is reported when the pipeline is created.
+    In an invalid chain, codecs after the fault are not changed. The fault is reported when the pipeline is created.
     """
     chain = list(codecs)
     for i, codec in enumerate(chain):

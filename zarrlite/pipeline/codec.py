@@ -34,7 +34,7 @@ Patches = list[Patch]  # patches of a stored value, to be written in this order
 
 
 class ChunkOptions(NamedTuple):
-    """The runtime options of an array that codecs see."""
+    """The runtime options of an array that are passed to its codecs."""
 
     write_empty: bool = False  # whether chunks that contain only the fill value are stored
     require_chunks: bool = False  # whether a missing chunk is an error
@@ -53,7 +53,7 @@ class ArraySpec:
         self.data_type = data_type
         self.dtype = data_type.dtype
         self.fill = scalar_array(fill, self.dtype)
-        # why the fill value of the array cannot be encoded up to this codec; None if it can
+        # why an earlier filter cannot encode the fill value of the array; None if there is no such filter
         self.fill_fault: str | None = None
         self.options = options
         self.size = math.prod(shape)
@@ -66,8 +66,8 @@ class ArraySpec:
     def recast(self, data_type: DataType, fill: Any, fill_fault: str | None = None) -> ArraySpec:
         """Return the same spec with another data type and fill value.
 
-        A filter that cannot encode the fill value passes an arbitrary one, and the reason as `fill_fault`; codecs that
-        need the fill value then refuse the chain.
+        A filter that cannot encode the fill value passes an arbitrary value as `fill`, and the reason as `fill_fault`;
+        codecs that need the fill value then refuse the chain.
         """
         return self._changed(self.shape, data_type, fill, self.fill_fault or fill_fault)
 
@@ -92,7 +92,7 @@ class ArraySpec:
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
         if array[self._first].tobytes() != self.fill.tobytes():
-            return False  # for most chunks, the first element decides this
+            return False  # most chunks are ruled out by their first element
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)
         return bool((array.view(bits) == self.fill.view(bits)).all())
@@ -145,11 +145,11 @@ class BytesBytesCodec(Codec):
         return [self.encode(value) for value in values]
 
     def encoded_size(self, size: int) -> int | None:
-        """Return the size of `size` bytes once encoded. Returns None if it depends on the data."""
+        """Return the encoded size of a value of `size` bytes. Returns None if it depends on the data."""
         return None
 
     def max_encoded_size(self, size: int) -> int:
-        """Return the largest size that encoding `size` bytes can produce."""
+        """Return the maximum encoded size of a value of `size` bytes."""
         exact = self.encoded_size(size)
         return size + size // 4 + 2**16 if exact is None else exact
 
@@ -174,7 +174,7 @@ class Framing(BytesBytesCodec):
         """Raise ChecksumError if a framed value is damaged."""
 
     def fields(self) -> tuple[list[Field], list[Field]]:
-        """Describe the bytes before and after a value. Override this method if they have names."""
+        """Describe the bytes before and after a value. Override this method if these bytes consist of named fields."""
         head = Field("leading padding", self.head, "padding")
         tail = Field("trailing padding", self.tail, "padding")
         if self.verifies:
@@ -186,7 +186,7 @@ class Framing(BytesBytesCodec):
         """Return a value in its frame. If the codec keeps old frames, the frame of `old`, a framed value, is reused."""
         pieces = as_list(value)
         if self.depends_on_value:
-            # join now: otherwise a lazy piece would be generated twice, for the frame and for storing it
+            # join lazy pieces now: otherwise each would be generated twice, to compute the frame and to store the value
             pieces = [piece if isinstance(piece, Buffer) else piece.join() for piece in pieces]
         if old is not None and self.keeps_old:
             size = inner_size(len(old), self.head, self.tail, self.name)
@@ -215,7 +215,7 @@ class Framing(BytesBytesCodec):
 
     @final
     def window(self, source: Source) -> Window:
-        """Return the unframed value as a source."""
+        """Return a source of the value without its frame."""
         return Window(source, self.head, self.tail, self.name)
 
     @final
@@ -236,7 +236,7 @@ class Framing(BytesBytesCodec):
         elif self.tail and end > size - self.tail:
             kept = source.read([ByteRange(size - self.tail, size)])
             frame = [(end, piece) for piece in kept or ()]
-        return [*frame, *shifted]  # the frame first, because an index in the value must be written last
+        return [*frame, *shifted]  # the value last, because its last patch may be the index of a shard
 
 
 class ArrayArrayCodec(Codec):
@@ -246,7 +246,10 @@ class ArrayArrayCodec(Codec):
     elementwise: bool = False
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
-        """Return the spec of encoded arrays. Raises MetadataError, with a relative pointer, for an unsupported one."""
+        """Return the spec of encoded arrays.
+
+        Raises MetadataError, with a relative JSON pointer, if `spec` is not supported.
+        """
         return spec
 
     @abstractmethod
@@ -265,7 +268,7 @@ class ArrayArrayCodec(Codec):
         return None
 
     def decoded_layout(self, layout: ElementLayout) -> ElementLayout | None:
-        """Return the layout of decoded elements, given the encoded one. Returns None if their positions can vary."""
+        """Return the layout of decoded elements, given that of encoded ones. Returns None if positions can vary."""
         return None
 
     def decoded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -296,7 +299,7 @@ class ArrayBytesCodec(Codec):
         return self
 
     def bind(self, spec: ArraySpec) -> Serializer:
-        """Bind the codec to `spec`. Raises MetadataError, with a relative pointer, if `spec` is not supported."""
+        """Bind the codec to `spec`. Raises MetadataError, with a relative JSON pointer, if `spec` is not supported."""
         return Serializer(self, spec)
 
 
@@ -330,7 +333,7 @@ class Serializer:
         return decode_array(self.codec, data, self.spec) if self.layout is None else self.layout.array(data)
 
     def read(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read parts of chunks, as `Pipeline.read` does. Override this if parts can be read without the whole."""
+        """Read parts of chunks, as `Pipeline.read` does. Override this to avoid reading whole chunks."""
         wanted = ByteRange() if self.encoded_size is None else ByteRange(0, self.encoded_size + 1)
         requests: list[Request] = [(handle, wanted, None) for handle in handles]
         values = yield requests, None
@@ -375,8 +378,8 @@ class Serializer:
     def anatomy(self, header: Buffer | None = None) -> Anatomy | None:
         """Describe the inner structure of an encoded chunk. Returns None if it consists of elements only.
 
-        `header` is the header of a stored chunk, for chunks described by `Header`. Raises DataError if it is damaged.
-        Without a header, describes newly written chunks.
+        `header` is the header of a stored chunk, for chunks described by `Header`. Raises DataError if the header is
+        damaged. Without a header, describes newly written chunks.
         """
         return None
 

@@ -19,8 +19,8 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import ArgumentError, DataError, TruncatedError, ZarrliteError
 
 MAX_CHUNK_BYTES = 2**30  # bytes once decoded; larger chunks are refused, because a small file can claim any size
-MAX_EMPTY = 1000  # upper limit for empty frames in a compressed value, which cost time and add nothing
-MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # environment variable that sets another limit
+MAX_EMPTY = 1000  # maximum number of empty frames in a compressed value; they cost time and add nothing
+MAX_CHUNK_BYTES_VARIABLE = "ZARRLITE_MAX_CHUNK_BYTES"  # environment variable that overrides this limit
 
 
 class Limit(NamedTuple):
@@ -41,7 +41,7 @@ def chunk_limit(option: int | None = None) -> int:
 
 @functools.cache
 def default_limit() -> int:
-    """Return the limit from the environment variable, which is read once, or 1 GiB."""
+    """Return the limit set in the environment variable, or 1 GiB. The variable is read only once."""
     text = os.environ.get(MAX_CHUNK_BYTES_VARIABLE, str(MAX_CHUNK_BYTES))
     return _checked_limit(MAX_CHUNK_BYTES_VARIABLE, int(text) if text.isdecimal() else text)
 
@@ -66,7 +66,7 @@ class Budget:
         self.spent = 0
 
     def spend(self, size: int) -> None:
-        """Count the size of one more value. Raises TruncatedError if the total exceeds the limit."""
+        """Add the size of one more value to the total. Raises TruncatedError if the total exceeds the limit."""
         self.spent += size
         if self.spent > self.limit:
             raise TruncatedError(f"decodes to more than the {self.limit} bytes that are allowed")
@@ -99,7 +99,7 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 
 def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer:
     """Undo bytes -> bytes codecs, given in decoding order."""
-    stored = len(data)  # limits are relative to the outermost value: they must not multiply from codec to codec
+    stored = len(data)  # limits are relative to the stored value, so that they do not multiply from codec to codec
     for codec, (fixed, per_byte) in steps:
         most = max(fixed, per_byte * stored)
         try:

@@ -1,9 +1,9 @@
 """Uncompressed elements: their positions in a value, and the byte ranges that a selection needs.
 
 Rules
-- A layout is a strided array over a value. The `bytes` codec creates it, `transpose` permutes its strides, and framing
-  codecs shift its offset. Elements, rows and sparse selections are then read in the same two steps, `extent` and
-  `read`.
+- A layout describes the bytes of a value as a strided array. The `bytes` codec creates it, `transpose` permutes its
+  strides, and framing codecs shift its offset. Single elements, rows and sparse selections are then read in the same
+  two steps, `extent` and `read`.
 - Elements that are close together are read as one range, those that are far apart along one axis as several ranges.
 """
 
@@ -27,13 +27,13 @@ Check = Callable[[NDArray], str | None]
 
 
 class Extent(NamedTuple):
-    """Byte ranges of equal length that hold selected elements, and the layout of the array over each range."""
+    """Byte ranges of equal length that contain selected elements, and the strided array that each range contains."""
 
     ranges: list[ByteRange]
-    shape: Shape  # shape of the array over one range
+    shape: Shape  # shape of the array in one range
     strides: Sequence[int]
-    axis: int = 0  # axis along which the arrays over several ranges are joined
-    index: Any = None  # selects the elements from the array; None if all are selected
+    axis: int = 0  # axis along which the arrays in several ranges are concatenated
+    index: Any = None  # index that selects the elements from the array; None if all are selected
 
 
 class ElementLayout:
@@ -67,7 +67,7 @@ class ElementLayout:
         self.shape = shape
         self.strides = tuple(strides)
         self.codec = codec  # named in errors
-        self._check = check  # returns a message if some elements are not valid values
+        self._check = check  # function that returns a message if some elements are not valid values
         self.is_number = check is None  # whether every bit pattern is a valid element
         self.offset = offset  # position of the first element, in bytes
         nbytes = dtype.itemsize
@@ -76,10 +76,10 @@ class ElementLayout:
         self.size = nbytes if size is None else size
         self.end = offset + nbytes  # the offset after the last element
         self.row_major = self.strides == row_major_strides(shape, dtype.itemsize)
-        self.contiguous = self.row_major and self.size == nbytes  # the value is just the elements in order
+        self.contiguous = self.row_major and self.size == nbytes  # all bytes of the value are elements in order
 
     def transposed(self, order: Sequence[int]) -> ElementLayout:
-        """Return the layout of the array whose `numpy.transpose(array, order)` has this layout."""
+        """Return the layout of the array that `numpy.transpose(array, order)` turns into an array with this layout."""
         axes = [order.index(dim) for dim in range(len(order))]
         shape = tuple([self.shape[axis] for axis in axes])
         strides = [self.strides[axis] for axis in axes]
@@ -153,7 +153,7 @@ class ElementLayout:
         return self._points(selection, at)
 
     def extents(self, selections: Iterable[Selection], near: int = NEAR_BYTES) -> list[Extent]:
-        """Return the extent of each selection. All chunks along a row often share the same selection."""
+        """Return the extent of each selection, computed once for consecutive chunks that share the same selection."""
         found: list[Extent] = []
         previous: Selection | None = None
         for selection in selections:
@@ -162,17 +162,17 @@ class ElementLayout:
         return found
 
     def sparse_extent(self, numbers: NDArray, counts: NDArray) -> tuple[list[ByteRange], NDArray]:
-        """Return a byte range for a few elements in each of several values, and their places in the joined ranges.
+        """Return a byte range for a few elements in each of several values, and their positions in the joined ranges.
 
-        `numbers` are the row-major numbers of the elements, value by value; `counts` has the number of elements in each
-        value. The places are counted in elements.
+        `numbers` are the row-major numbers of the elements, value by value; `counts` contains the number of elements in
+        each value. Positions are counted in elements, not in bytes.
         """
         firsts = np.cumsum(counts) - counts
         positions = self.positions(numbers)
         starts = np.minimum.reduceat(positions, firsts)
         stops = np.maximum.reduceat(positions, firsts) + self.dtype.itemsize
         lengths = stops - starts
-        # adding these converts offsets in each value to offsets in the joined ranges
+        # for each value, the difference between offsets in the joined ranges and offsets in the value
         shifts = np.cumsum(lengths) - lengths - starts
         places = (positions + np.repeat(shifts, counts)) // self.dtype.itemsize
         return [*map(ByteRange, starts.tolist(), stops.tolist())], places
@@ -193,7 +193,7 @@ class ElementLayout:
         return array if self._check is None else self.check(array)
 
     def _strided(self, first: int, shape: Shape, strides: Sequence[int], near: int) -> Extent:
-        """Return one range from the first element to the last, or several if elements are far apart along an axis."""
+        """Return one range from the first element to the last, or several if elements are far apart along one axis."""
         reach = sum(map(mul, shape, strides)) - sum(strides) + self.dtype.itemsize
         if reach >= near:
             extents = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
@@ -207,7 +207,7 @@ class ElementLayout:
         return Extent([ByteRange(first, first + reach)], shape, strides)
 
     def _mesh(self, selection: Selection, at: int) -> Extent:
-        """Return the range of the bounding box of a selection that selects along each dimension independently."""
+        """Return one range, from the first to the last element of the bounding box of an orthogonal selection."""
         first, reach, shape = at + self.offset, self.dtype.itemsize, list(self.strides)
         coordinates: list[tuple[NDArray]] = []
         for part, (dim,) in zip(selection.parts, selection.dims, strict=True):

@@ -4,7 +4,8 @@ Rules
 - chain.py decides which lists of codecs form a chain. Everything that does not depend on the bytes of a chunk is
   computed once, here.
 - There is no separate path for full reads: a full read is a selection that covers the chunk. The codecs determine
-  in which of three ways chunks are read: uncompressed elements by their ranges, shards by their index, others whole.
+  in which of three ways chunks are read: uncompressed elements by their byte ranges, shards by means of their index,
+  all other chunks as a whole.
 - A fast path may decline; the general path then runs and reports errors.
 """
 
@@ -65,7 +66,7 @@ class Pipeline:
         self._steps = self.compressors[::-1]  # in decoding order
         self._prepare_reading()
         self._prepare_units()
-        # whether the encoded form depends on the value that it replaces
+        # whether encoding a chunk depends on the stored value that is replaced
         self.needs_old = self.serializer.needs_old or any(_keeps_old(codec) for codec, _ in self.compressors)
 
     def _add(self, codec: Extension, spec: ArraySpec) -> ArraySpec:
@@ -78,7 +79,7 @@ class Pipeline:
             self.serializer = codec.bind(spec)
             self.encoded_size = self.serializer.encoded_size  # size of a stored chunk; None if it depends on the data
             self.limit = self.serializer.limit  # limit for the size of a stored chunk
-            # largest size of a stored chunk; None if elements vary in length, and for shards, which may have gaps
+            # largest size of a stored chunk; None if elements vary in length, and for shards, which may contain gaps
             bounded = not self.limit.per_byte and codec.inner_chunk_shape is None
             self.max_size = self.limit.fixed if bounded else None
         elif isinstance(codec, BytesBytesCodec):
@@ -96,7 +97,7 @@ class Pipeline:
         self.tail = sum(codec.tail for codec in framings)
         # whether parts of the serialized chunk can be read without reading the whole stored chunk
         self.reads_parts = len(framings) == len(self.compressors)
-        # layout of the elements in the serialized chunk and in the stored one; None if they have no fixed positions
+        # layouts of the elements in the serialized chunk and in the stored one; None if positions of elements vary
         self.decoded_layout = self._decoded_layout()
         self.layout: ElementLayout | None = None
         if self.reads_parts and self.decoded_layout is not None:
@@ -109,13 +110,13 @@ class Pipeline:
         # how many chunks are best decoded or encoded together
         self.decode_batch = max(1, BATCH_BYTES // size) if 0 < size <= DECODE_TOGETHER_BYTES else 1
         self.encode_batch = max(1, BATCH_BYTES // size) if 0 < size <= SMALL_CHUNK_BYTES else 1
-        # whether only the first bytes of a chunk are decoded if the rest is not needed: the chunk must be large, and
-        # protected by a checksum, which is verified first
+        # whether decoding may stop after the last byte that is needed: only for large chunks with a checksum, which is
+        # verified first
         verified = any(isinstance(codec, Framing) and codec.verifies for codec, _ in self.compressors[1:])
         self._decodes_prefix = size >= PREFIX_BYTES and verified
 
     def _prepare_units(self) -> None:
-        """Compute how many bytes are decoded and encoded at once. This is 0 for reading uncompressed chunks."""
+        """Compute the largest number of bytes decoded or encoded in one step; 0 for reading uncompressed chunks."""
         whole = everything(self.spec.shape)
         framed = all(isinstance(codec, Framing) for codec, _ in self.compressors)
         writes_parts = framed and self._encode_selection(whole) is not None
@@ -134,9 +135,10 @@ class Pipeline:
     def read(
         self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits, budget: Budget | None = None
     ) -> Reading[list[int]]:
-        """Read parts of several chunks into their targets. Returns the numbers of the missing chunks.
+        """Read parts of several chunks into their targets. Returns the indices of the missing chunks.
 
-        A handle identifies the value of a chunk. The limits determine which ranges of a value are merged into one.
+        A handle identifies the value of a chunk. Ranges of a value that are close together are merged into one, as
+        `limits` specifies.
         Raises FailedPart if a chunk is damaged.
         """
         if self.layout is not None:
@@ -150,7 +152,7 @@ class Pipeline:
     def _read_elements(
         self, layout: ElementLayout, handles: Sequence[Any], parts: Sequence[Part], limits: Limits
     ) -> Reading[list[int]]:
-        """Read uncompressed elements by their ranges."""
+        """Read the byte ranges of uncompressed elements."""
         extents = layout.extents([selection for selection, _ in parts], max(NEAR_BYTES, limits.gap))
         size = layout.size
         requests: list[Request] = [
@@ -179,10 +181,10 @@ class Pipeline:
         return missing
 
     def read_sparse(self, handles: Sequence[Any], batch: SparseBatch, out: NDArray) -> Reading[list[int]]:
-        """Read a few elements of each of several chunks. Returns the numbers of the missing chunks.
+        """Read a few elements of each of several chunks. Returns the indices of the missing chunks.
 
-        Only for chains with a `layout`. Elements of missing chunks are arbitrary. The error for a damaged chunk does
-        not tell which chunk it is.
+        Only for chains with a `layout`. Elements of missing chunks have arbitrary values. The error for a damaged
+        chunk does not tell which chunk it is.
         """
         layout: Any = self.layout
         ranges, places = layout.sparse_extent(batch.numbers, batch.counts)
@@ -245,7 +247,7 @@ class Pipeline:
             self._place_part(value, layout, selection, target)
 
     def _place_part(self, value: Buffer, layout: ElementLayout, selection: Selection, target: NDArray) -> None:
-        """Decode a large chunk as far as needed for part of it, and copy the part to its target."""
+        """Decode a large chunk, if possible only up to the end of the needed part, and copy the part to its target."""
         extent = layout.extent(selection)
         stop = max(byte_range.stop or 0 for byte_range in extent.ranges) if self._decodes_prefix else layout.size
         memory = scratch.acquire(stop)
@@ -297,7 +299,7 @@ class Pipeline:
         return missing
 
     def _decode_part(self, array: NDArray) -> NDArray:
-        """Undo the filters that change elements, for some elements of a chunk."""
+        """Undo the elementwise filters for some elements of a chunk."""
         for codec, spec in reversed(self.filters):
             if codec.elementwise:
                 array = decode_array(codec, array, spec.reshaped(array.shape))
@@ -327,7 +329,7 @@ class Pipeline:
         return None if missing else target.reshape(())[()]
 
     def element(self, value: Buffer, coords: tuple[int, ...]) -> Any:
-        """Decode a stored chunk as far as needed for one element. Only for chains whose layout consists of numbers."""
+        """Decode one element of a stored chunk. Only for chains with a `decoded_layout` of numbers."""
         self._check_size(value)
         layout: Any = self.decoded_layout
         position = layout.position(coords)
@@ -364,7 +366,7 @@ class Pipeline:
         """Decode several chunks into `memory`, as one array with a new first axis.
 
         Only for chains with a `decoded_layout`. Returns None if a chunk is damaged or cannot be decoded this way;
-        decoding the chunks one by one then raises the error of the right chunk.
+        decoding the chunks one by one then raises the error for the damaged one.
         """
         layout: Any = self.decoded_layout
         size, memory = layout.size, memory[: len(values) * layout.size]
@@ -455,7 +457,7 @@ class Pipeline:
         return value
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the old value as each bytes -> bytes codec encoded it; None where that is not needed."""
+        """Return the old value as encoded by each bytes -> bytes codec. Contains None where it is not needed."""
         found: list[Buffer | None] = [None] * len(self.compressors)
         keeping = [i for i, (codec, _) in enumerate(self.compressors) if _keeps_old(codec)]
         if old is not None and keeping:
@@ -494,7 +496,7 @@ class Pipeline:
         return patches
 
     def _encode_selection(self, selection: Selection, *, elementwise: bool = False) -> Selection | None:
-        """Return the selection as the array -> bytes codec sees it. Returns None if a filter cannot translate it.
+        """Return the selection of the same elements after filtering. Returns None if a filter cannot translate it.
 
         With `elementwise`, filters that change only the values of elements are skipped.
         """
@@ -539,14 +541,14 @@ def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> m
 
 
 def is_in(answer: Buffer, memory: memoryview) -> bool:
-    """Whether an answer was read into the memory provided for it, and fills it."""
+    """Whether an answer was read into the memory provided for it and fills this memory."""
     return type(answer) is memoryview and answer.obj is memory.obj and len(answer) == len(memory)
 
 
 def _scratch_for(requests: Sequence[Request], limits: Limits) -> memoryview | None:
-    """Return scratch memory for the answers of a round, if they are large enough to make it worthwhile.
+    """Return a scratch buffer for the answers to these requests, if they are large enough to make it worthwhile.
 
-    Stores that serve several requests at once return answers in memory of their own.
+    Returns None for stores that serve several requests at the same time: they allocate memory for each answer.
     """
     if limits.concurrency != 1:
         return None

@@ -3,7 +3,8 @@
 Rules
 - A reading handles several chunks at once and proceeds in rounds: it yields the requests of all chunks, receives the
   answers in the same order (None for a missing value), and yields the next round, until it returns.
-- The runner decides how requests are served: by one call to a store, by open sources, from memory.
+- The function that runs the generator (the runner) decides how requests are served: by one call to a store, by open
+  sources, or from memory.
 - If the start of a range is relative to the end of the value, the stop is too, unless the range extends to the end.
 - A reading may provide memory for the answers of a round. The runner may put them there or elsewhere, and only the
   reading decides when that memory is reused.
@@ -24,14 +25,15 @@ from zarrlite.stores.base import StoredValue, read_together
 
 T = TypeVar("T")
 Part = tuple[Selection, NDArray]  # a selection of a chunk, and the array of the same shape that receives its elements
-# a handle of the value (a key, a source, or another name that the runner knows), a range, the value's required size
+# a handle of the value (a key, a source, or another object that the runner understands), a range of the value, and the
+# size that the value must have, or None
 Request = tuple[Any, ByteRange, int | None]
 Round = tuple[list[Request], memoryview | None]  # requests, and memory into which the answers may be read consecutively
 Reading = Generator[Round, Sequence[Buffer | None], T]
 
 
 class FailedPart(Exception):
-    """An error in one of several parts, with the number of the part. Users never see it."""
+    """An error in one of several parts, with the index of the part. Users never see this exception."""
 
     def __init__(self, number: int, error: Exception) -> None:
         super().__init__(number, error)
@@ -40,7 +42,7 @@ class FailedPart(Exception):
 
 
 class MissingInnerChunk(MissingChunkError):
-    """An inner chunk is absent but required. `path` lists its coordinates, those in the outermost shard first."""
+    """An inner chunk is absent but required. `path` lists its coordinates in all nested shards, outermost first."""
 
     def __init__(self, *path: Shape) -> None:
         super().__init__("is missing")
@@ -51,9 +53,9 @@ class MissingInnerChunk(MissingChunkError):
 
 
 def read_from_sources(read: Callable[..., Reading[T]], *args: Any) -> T:
-    """Run the reading `read(*args)`, whose handles are sources.
+    """Run the generator `read(*args)`, which requests byte ranges of sources, and return its result.
 
-    Sources that are read by key share one batch of requests per round.
+    If sources are read by key, all requests that are yielded together become one batch.
     """
     reading = read(*args)
     try:
@@ -83,7 +85,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
             last += 1
         ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
         found = source.read(ranges, memory)
-        memory = None  # used only for the first source, so that later answers do not overwrite it
+        memory = None  # only for the first source: later answers would overwrite the first one
         if found is not None and size is not None and source.known_size() not in (None, size):
             raise TruncatedError(f"has {source.known_size()} bytes, but must have {size}")
         answers += [None] * len(ranges) if found is None else found
@@ -92,7 +94,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
 
 
 def read_from_memory(reading: Reading[T]) -> T:
-    """Run a reading whose handles are sources in memory."""
+    """Run a generator that requests byte ranges of sources in memory, and return its result."""
     try:
         requests, _ = next(reading)
         while True:
@@ -103,7 +105,7 @@ def read_from_memory(reading: Reading[T]) -> T:
 
 
 def read_part_from_memory(reading: Reading[list[int]]) -> None:
-    """Run a reading of a single part in memory. Raises the error of the part itself."""
+    """Run a generator that reads a single part from memory. Raises the original error instead of FailedPart."""
     try:
         read_from_memory(reading)
     except FailedPart as failed:
@@ -111,14 +113,14 @@ def read_part_from_memory(reading: Reading[list[int]]) -> None:
 
 
 class Framed:
-    """A handle of a value without its frame. It contains the handle of the framed value."""
+    """A handle that stands for a value without its frame. It contains the handle of the value with its frame."""
 
     __slots__ = ("by_key", "codec", "handle", "head", "number", "tail")
 
     def __init__(self, handle: Any, number: int, head: int, tail: int, codec: str) -> None:
         self.handle = handle
         self.by_key: bool = getattr(handle, "by_key", False)
-        self.number = number  # number of the part that is read, for errors
+        self.number = number  # index of the part that is read, for FailedPart
         self.head = head
         self.tail = tail
         self.codec = codec
@@ -128,7 +130,7 @@ class Framed:
         return None if size is None else self.inner_size(size)
 
     def inner_size(self, size: int) -> int:
-        """Return the size of a value that has `size` bytes with its frame. Raises FailedPart if that is too short."""
+        """Return the size of a value that has `size` bytes with its frame. Raises FailedPart if the frame is larger."""
         try:
             return inner_size(size, self.head, self.tail, self.codec)
         except TruncatedError as error:
@@ -136,7 +138,7 @@ class Framed:
 
 
 def unframed(reading: Reading[T]) -> Reading[T]:
-    """Run a reading of unframed values, whose handles are `Framed`, on the framed values."""
+    """Convert a reading with `Framed` handles to a reading of the framed values: shift ranges, remove frames."""
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
@@ -145,11 +147,11 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             result: T = done.value
             return result
         framed: list[Request] = []
-        known = [handle.known_size() for handle, _, _ in requests]  # before the read, which may reveal more sizes
+        known = [handle.known_size() for handle, _, _ in requests]  # sizes known before the read, which may reveal more
         for (handle, byte_range, size), known_size in zip(requests, known, strict=True):
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range, known_size), framed_size))
-        # an answer for a value of unknown size may include its frame, for which the memory has no room
+        # if the size of a value is unknown, the answer may include its frame, for which the memory has no room
         found = yield framed, None if None in known else memory
         answers = []
         for (handle, byte_range, _), known_size, answer in zip(requests, known, found, strict=True):
@@ -181,7 +183,7 @@ def _with_frame(handle: Framed, byte_range: ByteRange, size: int | None) -> Byte
 
 
 def _without_frame(handle: Framed, byte_range: ByteRange, answer: Buffer) -> Buffer:
-    """Return the part of an answer that does not belong to the frame, if the size was not known."""
+    """Remove the frame from an answer to a request that was widened because the size was not known."""
     start, end = byte_range
     if start < 0:
         return memoryview(answer)[handle.head :]

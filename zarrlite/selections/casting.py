@@ -1,4 +1,4 @@
-"""Arguments of reads and writes: shapes, memory for results, values to assign, fields of structs."""
+"""Preparation of reads and writes: shapes, memory for results, values to assign, and fields of structs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cast(value: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def _refuse_missing(value: Any) -> None:
-    """Raise ArgumentError if values for text contain None, NaN, NaT, `pandas.NA` or masked elements."""
+    """Raise ArgumentError if values to store as text contain None, NaN, NaT, `pandas.NA` or masked elements."""
     try:
         array = np.asarray(value) if hasattr(value, "__array__") else np.asarray(value, object)
     except (TypeError, ValueError):
@@ -87,7 +87,7 @@ def _refuse_missing(value: Any) -> None:
 
 
 def _is_missing(item: Any) -> bool:
-    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # those of pandas, which may not be installed
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # by name, as pandas may not be installed
         return True
     return isinstance(item, (float, np.floating, np.datetime64, np.timedelta64)) and bool(item != item)
 
@@ -104,9 +104,9 @@ def scalar_array(value: Any, dtype: np.dtype[Any]) -> NDArray:
 
 
 def split_fields(index: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Split an index into field names of a struct and the rest: `a["x"]`, `a[["x", "y"]]`, `a["x", 0:3]`.
+    """Split an index such as `a["x"]`, `a[["x", "y"]]` or `a["x", 0:3]` into the field names of a struct and the rest.
 
-    Returns None and the whole index if it has no field names.
+    Returns None and the whole index if it contains no field names.
     """
     items = index if isinstance(index, tuple) else (index,)
     names: list[str] = []

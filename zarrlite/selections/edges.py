@@ -1,7 +1,7 @@
 """A dimension divided into chunks of different lengths, stored as runs of chunks of equal length.
 
 Rules
-- Only runs are stored, so that memory does not depend on the number of chunks.
+- Only runs are stored, so that memory use does not depend on the number of chunks.
 - The last run is unbounded: all further chunks have the same length. Callers check that the chunks cover the dimension.
 """
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Edges:
-    """The chunks along one dimension; `runs` are pairs of a length and a number of chunks of this length."""
+    """The chunks along one dimension; `runs` are pairs of a chunk length and the number of chunks of this length."""
 
     def __init__(self, runs: Sequence[tuple[int, int]]) -> None:
         runs = runs or ((1, 1),)
@@ -30,7 +30,7 @@ class Edges:
         self._firsts = [0, *itertools.accumulate(counts)][:-1]  # the number of the first chunk of each run
 
     def find(self, position: int) -> tuple[int, int, int]:
-        """Return the number of the chunk that contains a position, the position inside it, and its length."""
+        """Return the number of the chunk that contains a position, the position in the chunk, and the chunk length."""
         run = bisect_right(self._starts, position) - 1
         length = self.lengths[run]
         chunk, inside = divmod(position - self._starts[run], length)
@@ -55,8 +55,8 @@ class Edges:
     def pieces(self, start: int, length: int, step: int) -> Iterator[tuple[int, int, int, int, slice]]:
         """Divide a slice into one piece per chunk.
 
-        For each piece, yield the number of the chunk, the first position in it, the number of elements, and their place
-        in the result, as a start and as a slice.
+        For each piece, yield the number of the chunk, the first position in the chunk, the number of elements, and the
+        place of these elements in the result, both as a start and as a slice.
         """
         place = 0
         while place < length:

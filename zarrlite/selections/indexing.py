@@ -26,11 +26,11 @@ Index = Any
 
 
 class Request(NamedTuple):
-    """A selection, and the steps that turn its result into the result of the index."""
+    """A selection, and the steps that turn the selected elements into the result of an index."""
 
     selection: Selection
     shape: Shape  # the shape of the result that the user sees
-    flips: tuple[slice, ...] | None  # slices that reverse the axes of negative steps; None without negative steps
+    flips: tuple[slice, ...] | None  # slices that reverse the axes with negative steps; None if no step is negative
     scalar: bool = False  # whether every dimension is indexed by an integer
 
     def outward(self, result: NDArray) -> Any:
@@ -185,7 +185,7 @@ def element(index: Index, shape: Shape) -> Shape | None:
 def box(index: Index, shape: Shape) -> tuple[Selection, Shape] | None:
     """Return the selection for an index of integers and slices without steps, and the shape of the result.
 
-    Returns None for other indices, which `basic` handles: a fast path that may decline.
+    This is a fast path. It returns None for other indices, which `basic` then handles.
     """
     items = index if type(index) is tuple else (index,)
     if len(items) != len(shape):
@@ -290,7 +290,7 @@ def _advanced(items: list[Any], shape: Shape, *, point_axis: int) -> Request:
 
 
 def _point_axis(items: list[Any]) -> int:
-    """Return where numpy puts the axes of the points: in place of the index arrays if adjacent, else first."""
+    """Return where numpy puts the axes of the points: at the index arrays if these are adjacent, otherwise first."""
     is_array = [not (item is None or item is Ellipsis or isinstance(item, slice)) for item in items]
     groups = sum(1 for adjacent, _ in itertools.groupby(is_array) if adjacent)
     if groups > 1:
@@ -331,7 +331,7 @@ def orthogonal(index: Index, shape: Shape) -> Request:
 def blocks(index: Index, shape: Shape, grid: Shape, bounds: Callable[[int], Bounds]) -> Request:
     """Return the request for `array.blocks[index]`, whose integers and slices (of step 1) count chunks.
 
-    An integer selects one chunk and keeps its axis. `grid` is the number of chunks along each dimension, and
+    An integer selects one chunk and keeps the axis. `grid` is the number of chunks along each dimension, and
     `bounds(dimension)` returns a function that maps the number of a chunk to its start and stop.
     """
     slices = []
@@ -354,7 +354,7 @@ def blocks(index: Index, shape: Shape, grid: Shape, bounds: Callable[[int], Boun
 
 
 def _per_dimension(index: Index, shape: Shape) -> list[Any]:
-    """Return one item for each dimension, without new axes."""
+    """Return one item of an index for each dimension. Refuses new axes."""
     items = [item for item in _expand(_no_newaxis(index), len(shape)) if item is not Ellipsis]
     if len(items) != len(shape):
         raise SelectionError("only array[...] and vindex accept a mask of several dimensions")

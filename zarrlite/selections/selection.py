@@ -5,8 +5,8 @@ Rules
   forms one axis of the result. The parts are in the order of these axes, which can differ from the order of the array's
   dimensions, so each part names its dimensions.
 - `indexing.py` translates negative steps, integers, new axes and masks into this form; lower layers use only this form.
-- The form is closed: projecting a selection onto a chunk yields a selection of that chunk.
-- A grid divides each dimension independently, into chunks of equal length or with the lengths in `Edges`.
+- The form is closed under projection: projecting a `Selection` onto a chunk yields a `Selection` of that chunk.
+- A grid divides each dimension independently, into chunks of equal length or those that an `Edges` object describes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Span(NamedTuple):
         return self.start, self.start + last, np.arange(0, last + 1, self.step)
 
     def along(self, division: Division) -> Iterator[tuple[Shape, Span, Span]]:
-        """Yield for each chunk: its index, the part inside it, the corresponding part of the result."""
+        """Yield for each chunk: its index, the part inside it, and the corresponding part of the result."""
         for chunk, first, length, place, _ in _pieces(self, division):
             yield (chunk,), Span(first, length, self.step), Span(place, length)
 
@@ -72,11 +72,11 @@ class Points:
         return first, int(coords.max()), coords - first
 
     def along(self, divisions: Divisions) -> Iterator[tuple[Shape, Points, Part]]:
-        """Yield for each chunk that contains points: its index, the points inside it, their places in the result."""
+        """Yield for each chunk that contains points: its index, the points in it, and their places in the result."""
         pairs = zip(self.coords, divisions, strict=True)
         chunks = [c // n if type(n) is int else n.chunks(c) for c, n in pairs]  # type: ignore[union-attr]
         group = np.zeros(self.length, np.intp)
-        for c in chunks:  # number the chunks densely: a product of grid lengths could overflow
+        for c in chunks:  # number the chunks without gaps, because a product of grid lengths could overflow
             values, inverse = np.unique(c, return_inverse=True)
             group = np.unique(group * len(values) + inverse, return_inverse=True)[1]
         order = np.argsort(group, kind="stable")
@@ -85,7 +85,7 @@ class Points:
             position = tuple(int(k[first]) for k in chunks)
             starts = [k * n if type(n) is int else n.bounds(k)[0] for k, n in zip(position, divisions, strict=True)]  # type: ignore[union-attr]
             inner = tuple(c[places] - start for c, start in zip(self.coords, starts, strict=True))
-            consecutive = places[-1] - first == len(places) - 1  # true if the points are sorted by chunk
+            consecutive = places[-1] - first == len(places) - 1  # always true if the points are sorted by chunk
             outer = Span(int(first), len(places)) if consecutive else Points((places,))
             yield position, Points(inner), outer
 
@@ -97,11 +97,11 @@ _IN_ORDER = tuple((dim,) for dim in range(64))
 
 
 class Selection:
-    """Parts, each with the dimensions that it selects along (by default one dimension each, in order)."""
+    """A list of parts, each with the dimensions along which it selects (by default one for each part, in order)."""
 
     plain = True  # whether the parts are slices of the dimensions in order, which numpy indexes without a copy
-    starts: Shape = ()  # the first index along each dimension; only if `plain`
-    steps: Shape | None = None  # only if `plain`; None if every step is 1
+    starts: Shape = ()  # the first index along each dimension; set only if `plain`
+    steps: Shape | None = None  # the step along each dimension; set only if `plain` and not every step is 1
     _parts: tuple[Part, ...] = ()
     _dims: tuple[tuple[int, ...], ...] = ()
     _slices: tuple[Any, ...] | None = None  # the numpy index of a plain selection, computed on first use
@@ -149,12 +149,12 @@ class Selection:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions of the array that is selected from."""
+        """The number of dimensions of the array from which elements are selected."""
         return sum(map(len, self.dims))
 
     def covers(self, shape: Shape) -> bool:
         """Whether all elements of an array of this shape are selected, in order."""
-        # slices are within bounds, so one as long as its dimension must start at 0 and skip nothing
+        # slices are within bounds, so a slice as long as its dimension must select all of it
         return self.plain and self.shape == shape
 
     def spans_all(self, shape: Shape) -> bool:
@@ -165,12 +165,12 @@ class Selection:
         return all(type(p) is Span and p == (0, shape[d[0]], 1) for p, d in pairs)
 
     def relabel(self, order: Sequence[int]) -> Selection:
-        """Select the same elements from `numpy.transpose(array, order)`; the result keeps its axes."""
+        """Return a selection that takes the same elements, with the same axes, from `numpy.transpose(array, order)`."""
         position = {dim: i for i, dim in enumerate(order)}
         return Selection(self.parts, [tuple(position[d] for d in dims) for dims in self.dims])
 
     def take(self, array: Array) -> Array:
-        """Return the selected elements, one axis for each part."""
+        """Return the selected elements as an array with one axis for each part."""
         if self.plain:
             view: Array = array[self._slices or self._sliced()]
             return view
@@ -202,7 +202,7 @@ class Selection:
         return self._slices
 
     def numpy_index(self) -> tuple[tuple[Any, ...], list[int] | None]:
-        """Return the numpy index, and the order of dimensions that it needs (None: that of the array)."""
+        """Return the numpy index, and the order into which dimensions must be transposed for it (None: unchanged)."""
         if self._mesh is not None:
             return self._mesh, None
         if Points in map(type, self.parts):
@@ -222,7 +222,7 @@ class Selection:
         return tuple(mesh)
 
     def project(self, divisions: Divisions) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """Yield for each chunk of a grid: its coordinates, the selection inside it, its place in the result."""
+        """Yield for each chunk of a grid: its coordinates, the selection in it, and its place in the result."""
         if 0 in self.shape:
             return
         if self.plain:
@@ -245,7 +245,7 @@ class Selection:
                 yield position, inside, Selection.box(tuple([span.start for span in places]), inside.shape)
 
     def _project_box(self, divisions: Divisions) -> Iterator[tuple[Shape, Selection, Selection]]:
-        """Project slices: each dimension is divided once, not for every chunk."""
+        """Project slices. Each dimension is divided into pieces only once instead of for every chunk."""
         only = self.only_chunk(divisions)
         if only is not None:
             yield (*only, everything(self.shape))
@@ -295,7 +295,7 @@ class Selection:
         return tuple(chunk), Selection.box(tuple(inside), shape, self.steps)
 
     def _along(self, axis: int, divisions: Divisions, meshed: bool) -> Iterator[tuple[Shape, Any, Any, Any]]:
-        """Yield for each chunk along one axis: its index, the part inside it, its place, and its index arrays.
+        """Yield for each chunk along one axis: its index, the part in it, its place in the result, and index arrays.
 
         The index arrays are empty unless `meshed`.
         """
@@ -321,7 +321,7 @@ class FlatSelection(Selection):
     def __init__(self, numbers: Array, of: Shape) -> None:
         self.numbers = numbers
         self.shape = (len(numbers),)
-        self._of = of  # the shape of the array that is selected from
+        self._of = of  # the shape of the array from which elements are selected
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -335,14 +335,17 @@ class FlatSelection(Selection):
         return array.take(self.numbers)
 
     def put(self, array: Array, values: Array) -> None:
-        if array.dtype.kind == "T":  # numpy's `put` also loses long strings
+        if array.dtype.kind == "T":  # like index arrays, numpy's `put` loses long strings
             array[np.unravel_index(self.numbers, self._of)] = _one_for_each(values, self.shape, array.dtype)
         else:
             array.put(self.numbers, values)
 
 
 def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return one string per element: numpy (seen in 2.0 to 2.4) loses a single long one that index arrays assign."""
+    """Return one string per element.
+
+    With index arrays, numpy (seen in 2.0 to 2.4) cannot assign a single long string to several elements: it is lost.
+    """
     return np.broadcast_to(np.asarray(values, dtype), shape)
 
 
@@ -358,14 +361,14 @@ def _product(ways: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
 def _pieces(span: Span, division: Division) -> Iterator[tuple[int, int, int, int, slice]]:
     """Yield the pieces of a span in the chunks along one dimension.
 
-    Each piece has the index of the chunk, the first position in it, the number of elements, and their place in the
-    result, as a start and as a slice.
+    Each piece contains the index of the chunk, the first position in the chunk, the number of elements, and the place
+    of these elements in the result, both as a start and as a slice.
     """
     return _equal_pieces(span, division) if isinstance(division, int) else division.pieces(*span)
 
 
 def _equal_pieces(span: Span, chunk_length: int) -> Iterator[tuple[int, int, int, int, slice]]:
-    """Return the pieces for chunks of equal length."""
+    """Yield the pieces of a span in chunks of equal length."""
     start, length, step = span
     place = 0
     while place < length:

@@ -22,7 +22,7 @@ class SparseBatch(NamedTuple):
 
     coords: Sequence[Shape]  # the chunks
     counts: Any  # the number of elements in each chunk
-    numbers: Any  # the row-major index of each element in its chunk, chunk after chunk
+    numbers: Any  # the row-major index of each element in its chunk, in the order of the chunks
     places: Any  # the row-major index of each element in the result
 
     def parts(self, chunk_shape: Shape) -> Iterator[tuple[slice, FlatSelection]]:
@@ -37,7 +37,7 @@ class SparseBatch(NamedTuple):
 def project_sparse(selection: Selection, chunk_shape: Shape, most: int) -> Iterator[SparseBatch] | None:
     """Project a selection of a few elements per chunk, at most `most` chunks at a time.
 
-    Returns None if the selection has too many elements, per chunk or in total, or no points.
+    Returns None if the selection has too many elements, per chunk or in total, or if none of its parts is `Points`.
     """
     size = math.prod(selection.shape)
     if not 0 < size <= MAX_SPARSE_ELEMENTS or Points not in map(type, selection.parts):

@@ -1,1 +1,1 @@
-"""The indexed shard format: its index, reading and writing."""
+"""The indexed shard format: the shard index, and reading and writing shards."""

@@ -8,7 +8,7 @@ from zarrlite.shards.format import ShardFormat
 
 
 class Indexed(Anatomy):
-    """Inner chunks, each encoded by the chain `inner`, at the positions given by an index of fixed size."""
+    """Inner chunks, each encoded by the codec chain `inner`, at the positions that an index of fixed size contains."""
 
     def __init__(self, form: ShardFormat, inner: Pipeline) -> None:
         self.format = form

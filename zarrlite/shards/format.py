@@ -1,11 +1,12 @@
 """The indexed shard format: consecutive chunks, and an index with the position of each.
 
 Rules (codecs/sharding-indexed, Binary shard format)
-- The index has an offset and a length for each chunk, in row-major order; "unused space between them is allowed".
-- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry in which only one of them is
-  2^64 - 1 is damaged.
-- Entries may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged. Without
-  the size of the shard, an entry that extends too far cannot be detected.
+- The index contains an offset and a length for each chunk, in row-major order. There may be gaps between the chunks:
+  "unused space between them is allowed".
+- "Empty inner chunks are denoted by setting both offset and nbytes to 2^64 - 1". An entry in which only the offset or
+  only the length is 2^64 - 1 is damaged.
+- Chunks may overlap and be in any order. An entry that extends beyond the shard or into its index is damaged. If the
+  size of the shard is not known, an entry that extends too far cannot be detected.
 
 Reading is in reading.py, writing in writing.py.
 """
@@ -46,9 +47,9 @@ def row_major(coords: Iterable[int], shape: Iterable[int]) -> int:
 
 
 def boxes(grid: Shape, most: int) -> Iterator[tuple[Box, slice]]:
-    """Divide a grid into boxes of at most `most` chunks, which are consecutive in row-major order.
+    """Divide a grid into boxes, each with at most `most` chunks that are consecutive in row-major order.
 
-    Yields each box with the slice of its chunk numbers.
+    Yields each box, and the numbers of its chunks as a slice.
 
     >>> [numbers for _, numbers in boxes((2, 3), 2)]
     [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None), slice(5, 6, None)]
@@ -69,9 +70,9 @@ class ShardIndex:
     """The positions of the chunks of one shard. Entries are checked when they are looked up."""
 
     def __init__(self, form: ShardFormat, pairs: NDArray, end: int) -> None:
-        self.pairs = pairs  # offset and length of each chunk, in any shape whose elements are in row-major order
+        self.pairs = pairs  # offset and length of each chunk in row-major order, as an array of any shape
         self.lowest = form.lowest  # the lowest offset that a chunk can have
-        self.end = end  # the offset after the last byte that a chunk can have
+        self.end = end  # the highest offset at which a chunk may end
         self.longest = form.longest  # the largest size of a chunk, in bytes
 
     @cached_property
@@ -83,7 +84,7 @@ class ShardIndex:
     def in_order(self) -> bool:
         """Whether all chunks are present and each begins after the previous one ends, so that no two share a byte."""
         starts = self.table[:, 0]
-        ends = starts + self.table[:, 1]  # overflows for absent chunks, so that they end before they start
+        ends = starts + self.table[:, 1]  # overflows for absent chunks, whose ends are then less than their starts
         return bool((ends >= starts).all() and (starts[1:] >= ends[:-1]).all())
 
     @cached_property
@@ -129,7 +130,7 @@ class ShardIndex:
         return present
 
     def entries(self) -> list[Entry | None]:
-        """Return all entries, as `entry` does."""
+        """Return the result of `entry` for every chunk."""
         present = self.check()
         found: list[Any] = self.table.tolist()
         return found if present.all() else [e if there else None for e, there in zip(found, present, strict=True)]
@@ -160,7 +161,7 @@ class ShardFormat:
         self.index_range = ByteRange(0, self.index_size) if self.at_start else ByteRange(-self.index_size)
 
     def parse_index(self, data: Buffer, size: int | None = None) -> ShardIndex:
-        """Parse the stored form of an index; `size` is the size of the shard, if it is known."""
+        """Parse a stored index; `size` is the size of the shard, if it is known."""
         if len(data) != self.index_size:
             raise ShardError(f"the index has {self.index_size} bytes, but the shard has only {len(data)}")
         try:
@@ -189,7 +190,7 @@ def _are_close(last: ByteRange, start: int, stop: int, limits: Limits) -> bool:
 
 
 def coalesce(wanted: Sequence[Entry], limits: Limits) -> tuple[list[ByteRange], list[tuple[int, int]]]:
-    """Return ranges that contain these entries, and the place of each entry. Entries that are close share a range.
+    """Return ranges that contain these entries, and the place of each entry. Entries close together share a range.
 
     A place is the number of a range and an offset within that range.
 

@@ -1,9 +1,9 @@
-"""Reading shards without I/O, with the generators that pipeline/reading.py describes.
+"""Reading shards with generators that do no I/O themselves, but yield requests (see pipeline/reading.py).
 
 Rules
-- Any number of shards is read in two rounds: first all indices, then the inner chunks. Inner chunks that are close
-  together are read as one range. An inner chunk that is itself a shard adds a round.
-- A whole shard is read in blocks, and its inner chunks are decoded in batches into their final places.
+- Any number of shards is read in two rounds of requests: first all indices, then the inner chunks. Inner chunks that
+  are close together are read as one range. Inner chunks that are themselves shards add a round of requests.
+- A whole shard is read in blocks, and its inner chunks are decoded in batches directly into the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class InnerChunk:
-    """A handle of an inner chunk: the handle of its shard, and its place in the shard."""
+    """A handle (see pipeline/reading.py) of an inner chunk: the handle of its shard, and its place in the shard."""
 
     __slots__ = ("length", "offset", "shard")
 
@@ -53,13 +53,13 @@ class InnerChunk:
 
 
 class _Jobs:
-    """The inner chunks that are read in one round, and the destinations of their elements."""
+    """The inner chunks that are read in one round of requests, and the destinations of their elements."""
 
     def __init__(self) -> None:
         self.handles: list[InnerChunk] = []
         self.parts: list[Part] = []
-        self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates in it
-        # elements whose destination is not a view: their places in an array, that array, and the elements
+        self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates of the inner chunk in it
+        # elements to copy after they are read: their places in the destination array, that array, and the elements
         self.copies: list[tuple[Selection, NDArray, NDArray]] = []
         self.entries: set[Entry] = set()
 
@@ -78,7 +78,7 @@ class _Jobs:
 
 
 class ShardReader(Serializer):
-    """The reading half of a codec for shards of one format, bound to a shard shape."""
+    """Reads shards for a codec that is bound to one shard format and one shard shape."""
 
     def __init__(
         self, codec: ArrayBytesCodec, spec: ArraySpec, form: ShardFormat, inner: Pipeline, *, absent_is_missing: bool
@@ -89,7 +89,7 @@ class ShardReader(Serializer):
         self.absent_is_missing = absent_is_missing  # whether an absent inner chunk is an error
         self.chunk_shape = inner.spec.shape
         self._nbytes = spec.size * spec.dtype.itemsize  # size of a decoded shard
-        # for each dimension of the grid: the distance between neighbours in the index
+        # for each dimension of the grid: the distance in the index between chunks that are neighbours along it
         self._steps = [math.prod(form.grid[i + 1 :]) for i in range(len(form.grid))]
         layout = inner.decoded_layout
         self._has_numbers = layout is not None and layout.is_number
@@ -114,7 +114,10 @@ class ShardReader(Serializer):
         return self._read_several(handles, parts, limits)
 
     def _read_several(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
-        """Read parts of several inner chunks. A whole shard read by key takes one request, unless it is large."""
+        """Read parts of several inner chunks.
+
+        If a store reads shards by key instead of opening them, a whole shard takes one request unless it is large.
+        """
         by_key = [getattr(handle, "by_key", False) for handle in handles]
         is_short = self._nbytes <= limits.longest
         whole = [i for i, (s, _) in enumerate(parts) if by_key[i] and is_short and s.covers(self.spec.shape)]
@@ -124,7 +127,7 @@ class ShardReader(Serializer):
         for i in whole:
             self._decode_whole(i, answers[i], parts[i])
         indices = [None if i in whole else self._index(i, a, handles[i]) for i, a in enumerate(answers)]
-        # computed now, because the next round may overwrite the answers
+        # determined now, because the next round of requests may overwrite the answers
         missing = [i for i, answer in enumerate(answers) if answer is None]
         jobs = _Jobs()
         for i, (handle, index, (selection, target)) in enumerate(zip(handles, indices, parts, strict=True)):
@@ -200,10 +203,10 @@ class ShardReader(Serializer):
         return selection.covers(self.spec.shape) and not (self.limit.per_byte or self.absent_is_missing)
 
     def _check_end(self, handle: Any, offset: int, length: int) -> None:
-        """Raise ShardError if an inner chunk that was read by key overlaps an index at the end.
+        """Raise ShardError if an inner chunk that was read by key overlaps an index at the end of the shard.
 
-        If a shard is stored in parts, its size may be known only after the read. This is when a part that is too short
-        is detected.
+        If a shard is stored in several parts, its size may be known only after the read, so a part that is too short
+        cannot be detected earlier.
         """
         size = None if self.format.at_start else handle.known_size()
         end = None if size is None else size - self.format.index_size
@@ -336,14 +339,14 @@ class ShardReader(Serializer):
             scratch.release(memory)
 
     def _windows(self, handle: Any, index: ShardIndex, parts: Sequence[slice]) -> Reading[list[Any]]:
-        """Return, for each of these consecutive parts of the index, the range that contains its chunks.
+        """Return the range of bytes that contains the chunks of each of these consecutive parts of the index.
 
-        If the chunks are in an order for which these ranges overlap too much, all chunks are read with one request, and
-        their bytes are returned for each part instead.
+        If these ranges would overlap too much because of the order of the chunks, all chunks are read with one request,
+        and the bytes of all chunks are returned for each part instead.
         """
         present = index.check()
         firsts = [part.start for part in parts]
-        # absent entries affect neither: their offset is the largest number, and 0 takes the place of their end
+        # absent chunks affect neither starts nor stops: their offset is the largest integer, and their end is set to 0
         ends = np.where(present, index.table.sum(axis=1), 0)
         starts = np.minimum.reduceat(index.table[:, 0], firsts).tolist()
         stops = np.maximum.reduceat(ends, firsts).tolist()
@@ -364,7 +367,7 @@ class ShardReader(Serializer):
         blocks: NDArray,
         memory: memoryview,
     ) -> None:
-        """Decode the inner chunks of a box into their places, given the bytes of the shard from offset `start`."""
+        """Decode the inner chunks of a box into `blocks`; `data` contains the shard's bytes from offset `start`."""
         view = memoryview(b"" if data is None else data)
         entries = index.table[numbers].tolist()
         places: list[Any] = [*itertools.product(*map(range, blocks.shape[: len(box)]))]
@@ -401,7 +404,7 @@ class ShardReader(Serializer):
 
 
 def within_shards(reading: Reading[T], limits: Limits) -> Reading[T]:
-    """Run a reading of inner chunks on the shards that contain them."""
+    """Run the generator `reading`, translating its requests for inner chunks into requests for their shards."""
     answers: Sequence[Buffer | None] | None = None
     while True:
         try:
@@ -442,7 +445,7 @@ def _read_ranges(requests: list[Request], limits: Limits) -> Reading[Sequence[Bu
 
 
 class _named:
-    """Adds the coordinates of an inner chunk to a DataError."""
+    """Context manager that adds the coordinates of an inner chunk to a DataError."""
 
     __slots__ = ("coords",)
 
@@ -460,7 +463,7 @@ class _named:
 
 
 def named(coords: Shape, error: Any) -> Any:
-    """Return an error that names the inner chunk, if it is a DataError."""
+    """Add the coordinates of an inner chunk to an error if it is a DataError. Returns other errors unchanged."""
     if isinstance(error, MissingInnerChunk):
         return MissingInnerChunk(coords, *error.path)
     if not isinstance(error, DataError):

@@ -3,14 +3,15 @@
 Rules
 - "Any configuration parameters for the write strategy must not be part of the metadata" (draft `sharding`): they are
   runtime options, the same for the codec and for the draft's storage transformer.
-- `rewrite` builds a new shard that replaces the old one atomically: readers see the old shard or the new one, also
-  after a crash.
-- `in-place` overwrites chunks that fit into the space of the old ones, then the index if it changes. A crash can damage
+- `rewrite` builds a new shard that replaces the old one atomically: even after a crash, readers see either the old
+  shard or the new one.
+- `in-place` overwrites chunks with new ones that are not larger, and then the index if it changes. A crash can damage
   the chunks being written, and the index of a shard whose chunks change in size.
-- `append` writes chunks and a new index after the end of the shard, in one write. Nothing old is overwritten, except an
-  index at the start. A reader during the write, or after a crash during it, finds a shard that does not end with its
-  index. The checksum of the index, if there is one, reveals this. If the index is a separate stored object, it is
-  replaced atomically after the data: readers see the old chunks or the new ones, also after a crash.
+- `append` writes chunks and a new index after the end of the shard, in one write. It overwrites nothing, except an
+  index at the start of the shard. During the write, or if it is interrupted by a crash, readers find a shard that does
+  not end with its index. The checksum of the index, if there is one, reveals this. If the index is a separate stored
+  object, it is replaced atomically after the data: even after a crash, readers see either the old chunks or the new
+  ones.
 - If a strategy cannot be applied, or if more than half of a shard would be unused, the shard is rewritten. A shard
   whose index is a separate object is never compacted automatically, because that would not be safe: to compact it,
   write the whole shard.
@@ -36,9 +37,9 @@ from zarrlite.shards.format import ABSENT, Entry, ShardFormat, ShardIndex, boxes
 from zarrlite.tuning import COPY_BLOCK_BYTES, MAX_CACHED_INDEX_BYTES
 
 STRATEGIES: Final = ("rewrite", "in-place", "append")
-ORDERS: Final = ("row-major", "column-major", "morton")  # the three orders that the draft names
-MAX_CHUNKS: Final = 2**20  # chunks; upper limit for a shard that is written
-MAX_HEADER: Final = 2**31  # bytes; upper limit for a header
+ORDERS: Final = ("row-major", "column-major", "morton")  # the three orders that the draft `sharding` lists
+MAX_CHUNKS: Final = 2**20  # chunks; shards with more chunks are not written
+MAX_HEADER: Final = 2**31  # bytes; larger headers are refused
 FEW: Final = 8  # chunks; up to this many are checked for overlaps one at a time
 Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; None for absent ones
 
@@ -46,13 +47,13 @@ Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; 
 class Writing(NamedTuple):
     """The runtime options for writing shards, in the codec and the storage transformer.
 
-    If `header` is None, the `leading_bytes` of the storage transformer that stores the shards are left unused. Without
-    such a transformer, nothing is left unused.
+    If `header` is None, the storage transformer that stores the shards determines with `leading_bytes` how many bytes
+    are left unused; without such a transformer, none are.
     """
 
     strategy: str = "rewrite"
     order: str = "row-major"
-    header: int | None = None  # bytes left unused at the start of a shard; offsets include them
+    header: int | None = None  # bytes left unused at the start of a shard; offsets in the index include them
 
     def check(self, location: str) -> None:
         """Raise ArgumentError for an invalid option. `location` is the location of the index."""
@@ -99,7 +100,7 @@ class ShardWriter:
             raise ArgumentError(f"a shard of {self.form.count} chunks cannot be written; use larger chunks")
 
     def chunks(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the chunks of an old shard, to be changed and joined again. Without an old shard, all are None."""
+        """Return the chunks of an old shard, to be changed and joined again. All are None if there is no old shard."""
         self.check()
         return [None] * self.form.count if old is None else self.form.split(old)
 
@@ -134,9 +135,9 @@ class ShardWriter:
         return [self._header(old), *chunks, index] if self.header else [*chunks, index]
 
     def replace(self, view: memoryview, index: ShardIndex, changes: Mapping[int, Buffer | None]) -> Value | None:
-        """Build a shard with some chunks replaced. Most of its pieces are long slices of the old shard.
+        """Build a shard with some chunks replaced. Most pieces of the result are long slices of the old shard.
 
-        Returns None if the old shard has gaps, if its chunks are in another order, or if the new shard would be empty.
+        Returns None if the old shard has gaps or chunks in another order, or if the new shard would be empty.
         """
         form, present = self.form, index.check()
         lengths = np.where(present, index.table[:, 1], np.uint64(0)).astype(np.int64)
@@ -162,7 +163,7 @@ class ShardWriter:
         return [stored, *pieces] if form.at_start else [*pieces, stored]
 
     def _header(self, old: Buffer | None) -> Buffer:
-        """Return the header of the old shard, or zeros if there is no old shard, or if chunks use these bytes."""
+        """Return the header of the old shard, or zeros if it is missing or its chunks begin in the header."""
         room = self.header
         if room and old is not None and len(old) >= room + self.form.index_size:
             view = memoryview(old)
@@ -177,7 +178,7 @@ class ShardWriter:
         return pipeline.encode_always(table.reshape(pipeline.spec.shape), old)
 
     def read_index(self, source: Source) -> ShardIndex | None:
-        """Read the index of a stored shard; it is often cached. Returns None if the shard is missing."""
+        """Read the index of a stored shard. Parsing is often cached. Returns None if the shard is missing."""
         data, size, cached = source.read_one(self.form.index_range), source.known_size(), self._cached
         if data is None:
             return None
@@ -241,7 +242,7 @@ def _bytes(entry: Entry) -> int:
 
 
 def _appended(position: int, changes: Mapping[int, Buffer | None]) -> Placed:
-    """Place the chunks consecutively, starting at an offset."""
+    """Place the chunks consecutively, starting at the offset `position`."""
     placed: Placed = {}
     for i, chunk in changes.items():
         placed[i] = None if chunk is None else (position, chunk)
@@ -265,8 +266,8 @@ def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None])
 
 
 def _shared(table: NDArray, numbers: Collection[int]) -> set[int]:
-    """Return the chunks whose bytes are shared with another entry (the format allows overlaps). May over-report."""
-    starts = table[:, 0]  # absent chunks start after all ends, so that they overlap nothing
+    """Return the chunks that share bytes with other index entries (the format allows this). May over-report."""
+    starts = table[:, 0]  # absent chunks start after the end of all others, so that they overlap nothing
     ends = starts + table[:, 1]  # overflows for absent chunks and for damaged ones, which are refused elsewhere
     if len(numbers) <= FEW:
         return {i for i in numbers if np.count_nonzero((starts < ends[i]) & (ends > starts[i])) > 1}

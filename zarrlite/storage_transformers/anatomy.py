@@ -20,6 +20,6 @@ class Divided(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """The chunks of each box of the grid are stored in one shard, whose key is that of the box in the grid of boxes."""
+    """Each box of neighbouring chunks is stored in one shard; the coordinates of the box determine the shard's key."""
 
-    format: ShardFormat  # its grid is the number of chunks in a box along each dimension
+    format: ShardFormat  # `format.grid` is the number of chunks in a box along each dimension

@@ -1,9 +1,9 @@
-"""The interface of storage transformers, each of which wraps a store in another one.
+"""The interface of storage transformers, each of which wraps a store in another store.
 
 Rules (core spec, Storage transformers)
 - The order is Array -> first -> ... -> last -> Store: the first entry of the list is next to the array.
 - Keys are relative to the array. Chunk keys are those that the chunk key encoding can decode. All other keys pass
-  through unchanged; `zarr.json` never occurs.
+  through unchanged; `zarr.json` is never among them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ArrayInStore(NamedTuple):
 
 
 class StorageTransformer(Extension):
-    """Wraps the next store of the stack in the store that the array, or the previous transformer, uses."""
+    """Wraps the next store of the stack; the array, or the previous transformer, uses the resulting store."""
 
     kind: ClassVar[str] = "storage_transformer"
 
@@ -43,10 +43,13 @@ class StorageTransformer(Extension):
         return 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Raise MetadataError, with a pointer relative to the transformer, if the array cannot use it."""
+        """Raise MetadataError if the array cannot use this transformer.
+
+        The JSON pointer in the error is relative to the transformer.
+        """
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, which is the first. Returns None if impossible."""
+        """Return an equivalent array without this transformer, which must be its first. Returns None if impossible."""
         return None
 
     @abstractmethod
@@ -59,7 +62,7 @@ class StorageTransformer(Extension):
 
 
 def leading_bytes_after(array: ArrayInStore, transformer: StorageTransformer | None = None) -> int:
-    """Return `leading_bytes` of the transformer that follows `transformer`, or of the first one if that is None."""
+    """Return `leading_bytes` of the transformer after `transformer`, or of the first if `transformer` is None."""
     known = iter([each for each in array.storage_transformers or () if not isinstance(each, Ignored)])
     if transformer is not None:
         next((each for each in known if each is transformer), None)

@@ -1,10 +1,10 @@
-"""The `concat-parts` storage transformer: a chunk that is the concatenation of several objects.
+"""The `concat-parts` storage transformer: each chunk is the concatenation of several stored objects.
 
 Rules (proposal `concat-parts`, Description and Configuration)
 - "The key for each part is formed by appending the key_suffix to the base key of the chunk."
-- Writing splits by `size`, which "is required for all but at most one part".
-- No two parts may share a key: suffixes must differ, must not start with a digit (chunk 1 with suffix `0` would have
-  the key of chunk 10), and must not move a key out of the array (`names.key_text_fault`).
+- Writing splits a chunk by the `size` of the parts, which "is required for all but at most one part".
+- No two parts may share a key: suffixes must differ and must not start with a digit (chunk 1 with suffix `0` would have
+  the key of chunk 10). Nor may a suffix make a key point outside of the array (`names.key_text_fault`).
 
 parts_store.py reads and writes the parts.
 """
@@ -79,7 +79,7 @@ class ConcatParts(StorageTransformer):
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Refuse suffixes that a `concat-parts` nearer to the array uses: two parts would have the same key."""
+        """Refuse suffixes of `concat-parts` transformers nearer to the array: two parts would have the same key."""
         taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:
@@ -88,7 +88,7 @@ class ConcatParts(StorageTransformer):
                 raise MetadataError(message, pointer=pointer, kind="conflict")
 
     def _nearer(self, array: ArrayInStore) -> list[ConcatParts]:
-        """Return the transformers of this kind that are nearer to the array."""
+        """Return the `concat-parts` transformers that are nearer to the array than this one."""
         nearer = itertools.takewhile(lambda other: other is not self, array.storage_transformers)
         return [other for other in nearer if isinstance(other, ConcatParts)]
 

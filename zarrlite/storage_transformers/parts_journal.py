@@ -1,19 +1,21 @@
-"""The journal of a chunk that is stored in parts. With it, a change that was interrupted can be completed or undone.
+"""The journal of a chunk that is stored in parts, used to complete or undo an interrupted change of the chunk.
 
 Rules
-- Parts fit together if all of them exist and have the required sizes. They are then the chunk, whatever its journal
-  says, because another program may have written them since.
-- The journal is stored next to the chunk. Its name is `__zarrlite.journal.` and the last segment of the chunk's key.
-  If an array has several `concat-parts`, chunks of two of them may have the same key. The journals of the second and
-  later ones therefore also have a number in their names.
-- It records the sizes of the parts before and after the change, and the bytes that change. A checksum covers all of it.
-- A journal without any bytes to change means that the chunk is missing while its parts do not fit together. That is
-  enough to create or erase a chunk.
-- The bytes of a large part that is replaced as a whole are not recorded, since they would be written twice. Instead,
-  the journal records how to undo the change (the old bytes of the part that is emptied during it), and a mark: bytes in
-  which the new large part differs from the old one. Until the stored part contains the mark, the chunk is the old one.
+- Parts fit together if all of them exist and have the required sizes. Parts that fit together form the chunk, whatever
+  its journal says, because another program may have written them after the journal.
+- The journal is stored next to the chunk. Its name is `__zarrlite.journal.` followed by the last segment of the chunk's
+  key. If an array has several `concat-parts` transformers, two of them may use the same chunk key. The names of the
+  journals of all but the first transformer therefore contain a number.
+- The journal records the sizes of the parts before and after the change, and the bytes that change. A checksum covers
+  the whole journal.
+- A journal that records no bytes means that the chunk counts as missing while its parts do not fit together. Such a
+  journal is enough to create or erase a chunk.
+- The bytes of a large part that is replaced as a whole are not recorded, because they would then be written twice.
+  Instead, the journal records how to undo the change (the old bytes of the part that is emptied during the change), and
+  a mark: bytes in which the new large part differs from the old one. Until the stored part contains the mark, the chunk
+  is the old one.
 
-The order of changes is in parts_store.py.
+parts_store.py defines the order in which the parts are changed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from zarrlite.stores.files import JOURNAL
 NAME: Final = JOURNAL
 _MAGIC = b"zarrlite journal 2\n"
 _COUNTS = struct.Struct("<IIII")  # numbers of parts, of patches, of undo patches, and of marks
-_MISSING = 2**64 - 1  # the size of a missing part
+_MISSING = 2**64 - 1  # represents the size of a missing part
 _PATCH = struct.Struct("<IQQ")  # number of the part, offset in it, length
 _CHECKSUM = Crc32c()
 Sizes = Sequence[int | None]  # sizes of all parts of a chunk, None for missing ones
@@ -40,7 +42,7 @@ PartPatch = tuple[int, int, Value]  # number of the part, offset in it, the byte
 
 
 def key_of(chunk: str, level: int) -> str:
-    """Return the key of the journal of a chunk; `level` is the number of `concat-parts` before this one."""
+    """Return the key of a chunk's journal; `level` is the number of `concat-parts` transformers before this one."""
     head, slash, name = chunk.rpartition("/")
     return f"{head}{slash}{NAME}{f'-{level}' if level else ''}.{name}"
 
@@ -53,16 +55,16 @@ def chunk_of(key: str, level: int) -> str | None:
 
 
 class Journal(NamedTuple):
-    """An unfinished change of a chunk."""
+    """An unfinished change to a chunk."""
 
     before: Sizes
     after: Sizes
     patches: Sequence[PartPatch]
-    back: Sequence[PartPatch] = ()  # undo patches: they restore the old chunk if the mark is not stored
+    back: Sequence[PartPatch] = ()  # patches that restore the old chunk if the mark has not been stored
     mark: PartPatch | None = None  # bytes that identify a new part that is not in the journal; may be empty
 
     def encode(self) -> list[Buffer]:
-        """Return the stored form, as a list of buffers. The part that has the mark is omitted."""
+        """Return the stored form, as a list of buffers. Patches of the part with the mark are omitted."""
         marks = [] if self.mark is None else [self.mark]
         patches = [patch for patch in self.patches if self.mark is None or patch[0] != self.mark[0]]
         sizes = [_MISSING if size is None else size for size in (*self.before, *self.after)]
@@ -114,8 +116,8 @@ class Journal(NamedTuple):
     def _can_be_applied(self, found: Sizes) -> bool:
         """Whether patches can be applied to parts of these sizes.
 
-        A patch must end within the size that its part is to have. It may begin after the present end of the part, but
-        not further from it than the size of all patches.
+        A patch must end within the final size of its part. It may begin after the current end of the part, but not
+        further after it than the total size of all patches.
         """
         room = sum(size_of(data) for _, _, data in self.patches)
         ends = [*((patch, self.after) for patch in self.patches), *((patch, self.before) for patch in self.back)]
@@ -126,7 +128,7 @@ class Journal(NamedTuple):
         return self.mark is None or self.mark[0] < len(found)
 
     def remaining(self, stored: Sequence[Buffer | None]) -> Journal:
-        """Return the change that completes the chunk: this one, or its undo if the mark is not stored."""
+        """Return the change that completes the chunk: this one or, if the mark is not stored, one that undoes it."""
         if self.mark is None:
             return self
         number, start, data = self.mark
@@ -136,7 +138,7 @@ class Journal(NamedTuple):
         return Journal(self.before, self.before, self.back)
 
     def values(self, stored: Sequence[Buffer | None]) -> list[Buffer] | None:
-        """Return the parts after the change, given the stored ones. Returns None if the chunk is missing afterwards."""
+        """Return the parts after the change, given the stored parts. Returns None if the change erases the chunk."""
         if not self.patches:
             return None
         values: list[Buffer] = []

@@ -2,12 +2,12 @@
 
 Rules
 - All reads see one state of the chunk. A read that one part can serve opens only that part. Every other read opens all
-  parts, those with a size first, and checks afterwards that they have not been replaced. If they have, it raises
-  ReplacedError, and the reader starts over.
+  parts, those with a size first, and checks afterwards that they have not been replaced. If a part was replaced, it
+  raises ReplacedError, and the chunk is read again.
 - Parts that a store reads by key are requested together, those of several chunks in one batch. Their sizes are
   requested only if the answers do not have the expected lengths.
 - If all parts are missing, the chunk is missing. If some are missing, or a part does not have the required size, the
-  journal decides (parts_journal.py); without a journal, an error names the part.
+  chunk is read with the help of its journal (parts_journal.py); without a journal, an error names the part.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Piece = tuple[int, ByteRange, int | None]  # number of a part, a range of it, an
 
 
 class Parts:
-    """The parts of every chunk of an array, and the bytes of the chunk that each of them contains."""
+    """Describes the parts in which an array's chunks are stored, and which bytes of a chunk each part contains."""
 
     def __init__(self, parts: Sequence[Part], level: int = 0) -> None:
         self.all = tuple(parts)
@@ -49,13 +49,13 @@ class Parts:
         self.head = sum(known[: self.first_unsized])  # bytes of the sized parts before the first part without a size
         self.tail = sum(known[self.last_unsized + 1 :])  # bytes of the sized parts after the last part without a size
         self.main = self.first_unsized if len(unsized) == 1 else None  # the part without a size, if it is the only one
-        # size of the last part if it can be replaced alone: it has a size, and the part before it does not; otherwise 0
+        # size of the last part if it can be replaced alone (it has a size, but the part before it does not), else 0
         self.separate_tail = known[-1] if self.last_unsized == len(self.all) - 2 else 0
         # number of the part that is emptied while others are replaced; None if no part has a size other than 0
         self.sentinel = max([i for i, size in enumerate(self.sizes) if size], default=None)
         # numbers of the parts in the order in which they are opened
         self.in_order = sorted(range(len(self.all)), key=lambda i: self.sizes[i] is None)
-        # pieces of the ranges that cover exactly the first or the last part, such as the range of an index
+        # pieces for the ranges that cover exactly the first or the last part, for example the range of a shard index
         self._ends: dict[ByteRange, list[Piece]] = {}
         if known[0]:
             self._ends[ByteRange(0, known[0])] = [(0, ALL, known[0])]
@@ -86,7 +86,7 @@ class Parts:
     def whole(self, most: int, size: int | None) -> list[Piece]:
         """Return the pieces of a whole chunk that has at most `most` bytes, or exactly `size`.
 
-        Where possible, a piece requests one byte more, to detect a part that is too long.
+        Where possible, a piece requests one byte more than needed, to detect a part that is too long.
         """
         rest = None if size is None else size - self.head - self.tail
         main = (ByteRange(0, most - self.head if rest is None else rest + 1), rest)
@@ -115,7 +115,7 @@ class ChunkInParts(Source):
     _belong_together = False  # whether the open parts were found to belong to one state of the chunk
     _has_answered = False  # whether anything was read before all parts were opened
     _is_changing = False  # whether a part that was read alone turned out not to match the others
-    _was_replaced = False  # whether this object found that the chunk was replaced; the parts may also report it
+    _was_replaced = False  # whether this object found that the chunk was replaced; sources of parts may find it as well
 
     def __init__(self, store: Store, key: str, parts: Parts, by_key: bool) -> None:
         self._store = store
@@ -191,7 +191,7 @@ class ChunkInParts(Source):
         return True
 
     def version(self) -> str | None:
-        """Return the versions of all parts. Returns None if one of them is not known."""
+        """Return the joined versions of all parts. Returns None if one of them is not known."""
         versions = [self._open(number).version() for number in self._parts.in_order] if self.sizes() else [None]
         return None if None in versions else "+".join(version or "" for version in versions)
 
@@ -213,7 +213,7 @@ class ChunkInParts(Source):
         return found
 
     def _verify(self) -> None:
-        """Raise ReplacedError if the parts that were read may belong to two states of the chunk."""
+        """Raise ReplacedError if the parts that were read may belong to different states of the chunk."""
         *before, last = self._opened.values()
         # parts that were requested at the same time may have been read in any order
         for part in [*before, last] if self.by_key else before:
@@ -255,7 +255,7 @@ class ChunkInParts(Source):
     def _complete(
         self, byte_range: ByteRange, pieces: Sequence[Piece], found: Sequence[Buffer | None]
     ) -> Buffer | None:
-        """Return a range, given the answers for its planned pieces. If these do not match, looks up all sizes."""
+        """Return the bytes of a range, given those of its pieces. If one has another length, looks up all sizes."""
         if not pieces or not _fits(pieces, found):
             opened = {**self._opened}
             sizes = self.sizes()
@@ -273,11 +273,11 @@ class ChunkInParts(Source):
         # proposal concat-parts, Description: "reads the content of each part in the specified order"
         joined = b"".join(value for value in found if value is not None)
         first, end = byte_range
-        # a plan for a whole chunk may have pieces after the end of the range
+        # the pieces for a whole chunk may extend beyond the end of the range
         return joined[:end] if first == 0 and end is not None and end > 0 else joined
 
     def sizes(self) -> list[int]:
-        """Return the sizes of all parts, or [] if all are missing. Raises DataError if they do not fit together."""
+        """Return the sizes of all parts, or [] if all are missing. Raises DataError if they do not form a chunk."""
         if self._sizes is None:
             found: list[Any] = [*self._parts.sizes]
             fault: DataError | None = None
@@ -297,9 +297,9 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _recover(self, sizes: Sequence[int | None], fault: DataError) -> list[int]:
-        """Reconstruct the chunk with its journal, if a change of its parts is in progress or was interrupted.
+        """Reconstruct the chunk from its parts and its journal if a change is in progress or was interrupted.
 
-        Raises the fault of the parts if there is no such journal.
+        Raises `fault` if no journal explains the sizes of the parts.
         """
         if self._has_answered:
             self._is_changing = True
@@ -312,7 +312,7 @@ class ChunkInParts(Source):
             values = self._values(journal)
         else:
             journal = None
-        # the journal belongs to these parts only if they have not changed since
+        # the journal belongs to these parts only if they have not changed since their sizes were read
         now = [self._store.size(self._key_of(number)) for number in range(len(sizes))] if self.by_key else sizes
         if now != sizes or not self.is_current() or self._store.get(key) != stored:
             raise self._replaced("was replaced while it was read; read it again")
@@ -330,7 +330,7 @@ class ChunkInParts(Source):
         return self._sizes
 
     def _values(self, journal: Journal) -> list[Buffer] | None:
-        """Return the parts after the change in a journal. Returns None if the chunk is missing afterwards."""
+        """Return the parts after the change that a journal records. Returns None if it erases the chunk."""
         stored: list[Buffer | None] = [None] * len(self._opened)
         # read the part with the mark last: if it is still the old one, so were the others when they were read
         for number in sorted(self._opened, key=lambda i: journal.mark is not None and i == journal.mark[0]):
@@ -339,9 +339,9 @@ class ChunkInParts(Source):
 
 
 def _has_only_grown(part: Source) -> bool:
-    """Whether bytes were appended to a part since it was opened, so that bytes an older index refers to are unchanged.
+    """Whether bytes were appended to a part since it was opened. If so, an index that was read earlier is still valid.
 
-    False for a part that was replaced, or that still has its size: it may have been overwritten in place.
+    False for a part that was replaced, and for a part of the same size, which may have been overwritten in place.
     """
     return isinstance(part, GrowingSource) and part.has_grown()
 
@@ -350,7 +350,7 @@ Plan = tuple[ChunkInParts, ByteRange, list[Piece]]  # a chunk, a range of it, an
 
 
 def read_chunks(plans: Sequence[Plan]) -> list[Buffer | None]:
-    """Read ranges of several chunks; None stands for a missing chunk. Parts read by key are requested in one batch."""
+    """Read ranges of several chunks. Returns None for missing ones. Parts read by key are requested in one batch."""
     buffers = iter(_read_pieces([(chunk, piece) for chunk, _, pieces in plans for piece in pieces]))
     return [chunk._complete(r, pieces, [next(buffers) for _ in pieces]) for chunk, r, pieces in plans]
 

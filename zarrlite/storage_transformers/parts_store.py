@@ -6,10 +6,10 @@ Rules
   one part that has a size, after which readers follow the journal; store the other parts; store the emptied part;
   remove the journal. An interruption leaves the old chunk or the new one, and the next writer completes or undoes the
   change.
-- If the largest part is replaced as a whole, it is not in the journal. It is stored before all others, and determines
-  whether readers get the old chunk or the new one.
-- A new chunk is missing until all its parts are stored, and a chunk is erased as soon as one of its parts is erased.
-  The journal records this.
+- If the largest part is replaced as a whole, the journal does not contain it. This part is stored before all others,
+  and determines whether readers get the old chunk or the new one.
+- A new chunk counts as missing until all its parts are stored, and a chunk that is being erased counts as missing as
+  soon as one of its parts is erased. The journal records this.
 - Replacing a single object as a whole needs no journal. Neither does appending bytes and then replacing the last part,
   as for a shard whose index is a separate part.
 - No lock excludes writers on other machines. If such writers are possible (`Limits.shared`), chunks of several parts
@@ -48,8 +48,8 @@ from zarrlite.stores.base import (
     set_under_lock,
 )
 
-_MAX_SEEN = 1024  # upper limit for chunk keys that are remembered
-_FIRST_COMPARED = 256  # bytes of a part that are compared first
+_MAX_SEEN = 1024  # maximum number of chunk keys that are remembered
+_FIRST_COMPARED = 256  # bytes; how much of a part is compared first
 _MARK = 16  # bytes; largest size of the mark that distinguishes a new part from the old one
 
 
@@ -159,11 +159,11 @@ class PartsStore(Store):
                     self._write(key, self._changed(key, change) if callable(change) else change)
 
     def _check_single_writer(self, key: str) -> None:
-        """Refuse to write several parts to a store that other machines may write to: no lock excludes them."""
+        """Refuse to write chunks of several parts if other machines may write to the store: no lock excludes them."""
         if self.limits.shared and len(self.parts.all) > 1:
             raise StoreError(
-                f"{key!r} in {self.store!r} must not be written: its parts need a single writer; pass"
-                " storage_options={'single_writer': True} if no other process writes there",
+                f"{key!r} in {self.store!r} must not be written: a chunk of several parts needs a single writer; pass"
+                " storage_options={'single_writer': True} if no other process writes to the store",
                 key=key,
                 errno=errno.ENOTSUP,
             )
@@ -188,7 +188,7 @@ class PartsStore(Store):
                 self._replace(key, self._difference(key, values, after))
 
     def _difference(self, key: str, values: list[list[Any]], after: Sequence[int]) -> Journal:
-        """Return the change that stores these values. It changes only one part if all others stay the same.
+        """Return the change that stores these values. It affects only one part if all others stay the same.
 
         The largest part is compared only if another one differs, and only up to the first difference.
         """
@@ -263,7 +263,7 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _roll_forward(self, key: str, change: Journal, sizes: Sizes) -> None:
-        """Carry out a change whose journal has been stored. A crash is safe after every step."""
+        """Carry out a change whose journal has been stored. A crash between any two steps is safe."""
         if not change.patches:
             self._erase_parts(key)
             return
@@ -278,7 +278,7 @@ class PartsStore(Store):
         self.store.change(changes)
 
     def _changes(self, key: str, change: Journal, numbers: Iterable[int]) -> list[tuple[str, Change]]:
-        """Return the changes of parts in the order to make them: the part with the mark first, sized parts last."""
+        """Return the changes to the parts, in the order of writing: the part with the mark first, sized parts last."""
         keys = self.keys_of(key)
         decisive = None if change.mark is None else change.mark[0]
         changes: list[tuple[str, Change]] = []
@@ -300,7 +300,7 @@ class PartsStore(Store):
         self._erase_journal(key)
 
     def _erase_parts(self, key: str) -> None:
-        """Erase all parts. `Parts.sentinel` is first, so that readers of several parts notice the incomplete chunk."""
+        """Erase all parts. `Parts.sentinel` is erased first, so that readers notice that the chunk is incomplete."""
         keys = self.keys_of(key)
         if self.parts.sentinel is not None:
             self.store.erase(keys.pop(self.parts.sentinel))
@@ -368,7 +368,7 @@ class PartsStore(Store):
     ) -> None:
         """Overwrite bytes of the parts. `before` and `after` are the sizes of the parts before and after the change."""
         changed = _by_part(patches, after)
-        # one part is stored as a whole: the sentinel, which is emptied, or (without one) the only part with any bytes
+        # one part is stored as a whole: `Parts.sentinel` or, if that is None, the only part that contains any bytes
         number = self.parts.main if self.parts.sentinel is None else self.parts.sentinel
         if changed and number is not None:
             start = sum(before[:number])
@@ -411,7 +411,7 @@ class PartsStore(Store):
         return sorted(self._above(keys, prefix)), prefixes
 
     def _above(self, keys: Iterable[str], prefix: str) -> Iterator[str]:
-        """Yield the keys of this store, given those of the next one: each chunk key once, in place of its parts."""
+        """Yield the keys of this store, given those of the next store: one chunk key instead of the keys of parts."""
         seen: set[str] = set()
         for key in keys:
             chunk = self.chunk_of(key)
@@ -458,7 +458,7 @@ def _overwriting(patches: Sequence[Patch]) -> Update:
 
 
 def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
-    """Translate patches of a chunk into patches of its parts, which have these sizes."""
+    """Translate patches of a chunk into patches of its parts. `sizes` are the sizes of the parts."""
     found: list[PartPatch] = []
     for number, (start, stop) in enumerate(itertools.pairwise(itertools.accumulate(sizes, initial=0))):
         found += [(number, offset, data) for offset, data in overlapping(patches, start, stop)]
@@ -466,7 +466,7 @@ def _by_part(patches: Sequence[Patch], sizes: Sequence[int]) -> list[PartPatch]:
 
 
 def _is_appended(patches: Sequence[Patch], end: int, new_size: int, tail: int) -> bool:
-    """Whether patches only append bytes at `end`, and the last one is the last part, which has `tail` bytes."""
+    """Whether patches only append bytes at `end`, and the last patch is the whole last part, of `tail` bytes."""
     length = sum(len(data) for _, data in patches)
     last = patches[-1] if patches else (0, b"")
     return tail > 0 and min(patches)[0] == end and length == new_size - end and last[0] == new_size - tail

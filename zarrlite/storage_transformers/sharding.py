@@ -1,9 +1,11 @@
-"""The `sharding` storage transformer of 2022: it stores several chunks in one object, unseen by the array.
+"""The `sharding` storage transformer of 2022, which stores several chunks in one object without the array noticing.
 
 Rules (draft "Sharding storage transformer", version 1.0)
-- The draft acts on keys under `data/root`, which Zarr no longer has. Here it acts on the chunk keys of the array.
-- It is written as `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`. On
-  reading, its name may be one of its URIs, `type` may be missing, and the draft's own object is accepted.
+- In the draft, the transformer acts on keys under `data/root`, which no longer exist in Zarr. Here, it acts on the
+  chunk keys of the array.
+- The transformer is written as
+  `{"name": "sharding", "configuration": {"type": "indexed", "chunks_per_shard": [...]}}`. On reading, `name` may be a
+  URI of the transformer, `type` may be missing, and the object that the draft itself defines is accepted as well.
 
 shards_store.py reads and writes the shards.
 """
@@ -55,7 +57,7 @@ class Sharding(StorageTransformer):
 
     @classmethod
     def from_legacy_json(cls, value: dict[str, Json]) -> dict[str, Json] | None:
-        """Translate the draft's own object, with `extension` instead of `name`, and `type` next to `configuration`."""
+        """Translate the draft's syntax, with `extension` instead of `name`, and with `type` next to `configuration`."""
         if value.get("extension") not in _URIS:
             return None
         rest = {k: v for k, v in value.items() if k not in ("extension", "type", "configuration")}

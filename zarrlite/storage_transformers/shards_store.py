@@ -1,12 +1,12 @@
 """The store of the `sharding` transformer of 2022, in which chunks are stored in shards.
 
 Rules (draft "Sharding storage transformer", version 1.0)
-- "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own encoding.
+- "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own chunk key encoding.
 - The format is that of shards/: the index is at the end, with 16 bytes per chunk, little endian, without a checksum.
-  The draft computes `16 * 64` as 1014; it is 1024.
-- An entry with both fields 2^64 - 1 means an absent chunk; two sentences of the draft say the opposite.
-- A read makes two rounds of requests to the next store: indices, then chunks. A shard is erased when its last
-  chunk is erased.
+  The draft gives `16 * 64` as 1014; the correct product is 1024.
+- If both fields of an entry are 2^64 - 1, the chunk is absent; two sentences in the draft say the opposite.
+- A read makes two rounds of requests to the next store: first for the indices, then for the chunks. A shard is erased
+  when its last chunk is erased.
 
 Arrays read and write these shards with the codec `sharding_indexed` (`Sharding.fold`). This store is the interface that
 the draft describes, for all other uses.
@@ -55,7 +55,7 @@ def shard_format(per_shard: Shape) -> ShardFormat:
     # draft sharding, Binary shard format: "little-endian uint64 per chunk"
     spec = ArraySpec((*per_shard, 2), data_types.coerce("uint64"), ABSENT, ChunkOptions(write_empty=True))
     index = Pipeline([codecs.coerce(codec) for codec in INDEX_CODECS], spec)
-    # here, a chunk may be any value: only the codecs of the array know its maximum size
+    # here, a chunk may have any size, because only the codecs of the array know the maximum
     # draft sharding, Binary shard format: "The index is placed at the end of the file"
     return ShardFormat(per_shard, index, "end", Limit(0, per_byte=1))
 
@@ -75,7 +75,7 @@ class ShardsStore(Store):
         return f"ShardsStore({self.store!r}, {self.per_shard})"
 
     def place_of(self, key: str) -> Place | None:
-        """Return the key of the shard of a chunk, and the number of the chunk in it. Returns None for other keys."""
+        """Return the key of a chunk's shard, and the number of the chunk in it. Returns None for other keys."""
         coords = self.encoding.decode(key, len(self.per_shard))
         if coords is None:
             return None  # draft sharding, Key & value transformation: "All other entries are simply passed on."
@@ -108,7 +108,7 @@ class ShardsStore(Store):
     def _read(
         self, sources: dict[str, Source], requests: Sequence[Request], places: Sequence[Place | None]
     ) -> Reading[Buffers]:
-        """Read parts of values in two rounds: the indices of all shards, then the chunks and all other values."""
+        """Read parts of values in two rounds of requests: first the shard indices, then the chunks and other values."""
         shards = {place[0]: sources[place[0]] for place in places if place is not None}
         # draft sharding, API implementation: "should be implemented using two get_partial_values operations"
         answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
@@ -125,7 +125,7 @@ class ShardsStore(Store):
         found: Buffers = [None] * len(requests)
         values = yield from _read_with(others.values(), within_shards(_one_round([*chunks.values()]), self.limits))
         for i, value in zip((*others, *chunks), values, strict=True):
-            found[i] = value  # None if the shard, with all its chunks, was erased meanwhile
+            found[i] = value  # None if the shard was erased after its index was read
         return found
 
     def _parse_index(self, data: Buffer | None, source: Source) -> ShardIndex | None:
@@ -148,7 +148,7 @@ class ShardsStore(Store):
         place = self.place_of(key)
         source = self.store.source(key if place is None else place[0])
         if getattr(source, "by_key", False):
-            return StoredValue(self, key)  # requested in one batch with other values of this store
+            return StoredValue(self, key)  # read in one batch with other values from this store
         return source if place is None else ChunkInShard(self, source, place[1])
 
     # Writing
@@ -165,7 +165,7 @@ class ShardsStore(Store):
         self.change([(key, None)])
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change consecutive chunks shard by shard. Changes of other keys are passed on, in order."""
+        """Change consecutive chunks shard by shard. Changes of other keys are passed on to the next store, in order."""
         by_shard: dict[str, dict[int, Change]] = {}
         for key, change in changes:
             place = self.place_of(key)
@@ -185,7 +185,7 @@ class ShardsStore(Store):
             self.store.change([(shard, self._change(chunks)) for shard, chunks in by_shard.items()])
 
     def _change(self, changes: dict[int, Change]) -> Change:
-        """Return a new shard, or a function of the old one if the old one is needed."""
+        """Return the new shard or, if the old one is needed for it, a function that computes it from the old one."""
         complete = len(changes) == self.format.count and not any(map(callable, changes.values()))
         # draft sharding, API implementation: "In this case, a shard can be constructed according to"
         if complete and not self.writer.needs_old and not self.writer.patches:
@@ -216,7 +216,7 @@ class ShardsStore(Store):
         return self.writer.patch(source, index, values)
 
     def _merge(self, old: Buffer | None, changes: dict[int, Change]) -> Value | None:
-        """Return a shard with some of its chunks replaced; the others are copied without decoding them."""
+        """Return a shard with some of its chunks replaced; the others are copied without being decoded."""
         chunks = self.writer.chunks(old)
         for n, change in changes.items():
             chunks[n] = _apply(change, chunks[n])
@@ -237,7 +237,8 @@ class ShardsStore(Store):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)
-        for key in self.store.list_prefix(""):  # a prefix of chunk keys implies little about the keys of their shards
+        # all shards are listed, because a prefix of chunk keys implies little about the keys of their shards
+        for key in self.store.list_prefix(""):
             shard = self.encoding.decode(key, len(self.per_shard))
             if shard is not None:
                 # draft sharding, API implementation: chunks "are then listed by their original key"
@@ -246,9 +247,9 @@ class ShardsStore(Store):
                 yield key
 
     def _list_shard(self, key: str, shard: tuple[int, ...], prefix: str) -> Iterator[str]:
-        """Yield the keys, of chunks in a shard, that begin with a prefix."""
+        """Yield those keys of the chunks in a shard that begin with `prefix`."""
         if (self.store.size(key) or 0) < self.format.index_size:
-            self.format.parse_index(self.store.get(key) or b"")  # raises an error with the reason
+            self.format.parse_index(self.store.get(key) or b"")  # raises the error that explains why
         chunks = [(n, chunk) for n, chunk in enumerate(self._chunk_keys(shard)) if chunk.startswith(prefix)]
         if chunks:
             with contextlib.closing(self.store.source(key)) as source:
@@ -297,7 +298,10 @@ def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
-    """Run a reading of at most one round together with other requests. Returns the answers to the others first."""
+    """Run the generator `reading` (see pipeline/reading.py), which makes at most one round of requests, with others.
+
+    Returns the answers to the other requests first.
+    """
     others = [*others]
     try:
         requests, memory = next(reading)

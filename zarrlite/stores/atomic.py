@@ -5,13 +5,13 @@ Rules
   path (filelock.py).
 - All values of a batch are written before the first is renamed; then they are renamed in order.
 - With `fsync`, a file is synced before it is renamed, and its directory is synced before the next file is renamed. So
-  after a power cut, a value of a batch is new only if all earlier ones are.
-- New files that are consecutive and in the same directory are renamed under a single lock of that directory.
-- A journal is stored without a lock of its own: its writer already holds the lock of the value to which it belongs. A
-  new journal is written directly to its path: its checksum shows whether it is complete, and nothing depends on it
-  before it is.
-- If another writer removes the directory meanwhile, storing a single value creates it again. Storing a batch fails and
-  can be repeated.
+  after a power cut, a value of a batch has its new content only if all earlier values of the batch have theirs.
+- Consecutive new files in the same directory are renamed under a single lock of that directory.
+- A journal (storage_transformers/parts_journal.py) has no lock of its own: its writer already holds the lock of the
+  value to which it belongs. A new journal is written directly to its path: its checksum shows whether it is complete,
+  and an incomplete journal has no effect.
+- If another writer removes the directory before the rename, storing a single value creates it again, whereas storing a
+  batch fails and can be repeated.
 - A failure leaves no temporary file and no empty directory.
 """
 
@@ -46,8 +46,8 @@ class _Temporary(NamedTuple):
 def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: PathLock | None = None) -> None:
     """Store values under their keys, in order.
 
-    `lock` is for callers that store a single key, hold its lock and change nothing afterwards: the lock is then not
-    transferred to the new file.
+    A caller that stores a single key, holds its lock and makes no further changes can pass the lock as `lock`. It is
+    then not transferred to the new file.
     """
     with _Temporaries(root, fsync) as temporaries:
         value: Value = b""
@@ -79,7 +79,8 @@ def put_journal(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
 def put_new(key: str, value: Value, root: Root, *, fsync: bool) -> bool:
     """Store a value under a new key. Returns False if the key exists.
 
-    Linking the file fails if the path exists, so this excludes other processes even where locks do not.
+    Linking fails if the path exists, so a value stored by another process is not replaced, even where locks do not
+    exclude other processes.
     """
     with _Temporaries(root, fsync) as temporaries:
         temporaries.add(key, value)
@@ -110,7 +111,7 @@ def _link(item: _Temporary, lock: PathLock) -> bool:
     except OSError as error:
         if error.errno in files.MISSING:
             raise
-        if os.path.lexists(item.path):  # the file system does not support links
+        if os.path.lexists(item.path):  # links are not supported, so the file is looked up
             return False
         lock.replace(item.temporary)
     finally:
@@ -119,7 +120,7 @@ def _link(item: _Temporary, lock: PathLock) -> bool:
 
 
 class _Temporaries:
-    """A context for temporary files: if its body fails, files that have not been renamed yet are removed."""
+    """A context for temporary files. If its body raises, files that have not been renamed yet are removed."""
 
     def __init__(self, root: Root, fsync: bool) -> None:
         self.root, self.fsync = root, fsync
@@ -167,7 +168,7 @@ def _write(item: _Temporary, value: Value, fsync: bool) -> None:
 
 
 def _rename_all(temporaries: _Temporaries, value: Value, lock: PathLock | None) -> None:
-    """Rename all items, in order. A single item is written again, from `value`, if its file has disappeared."""
+    """Rename all items, in order. If the file of a single item has disappeared, it is written again from `value`."""
     items, root, fsync = temporaries.items, temporaries.root, temporaries.fsync
     done, attempts = 0, _ATTEMPTS
     while done < len(items):
@@ -184,7 +185,7 @@ def _rename_all(temporaries: _Temporaries, value: Value, lock: PathLock | None) 
 
 
 def _rename_together(items: list[_Temporary], first: int, root: Root, fsync: bool) -> int:
-    """Rename consecutive items, starting at `first`, that are new files in the same directory. Returns how many."""
+    """Rename consecutive items, from index `first`, that are new files in one directory. Returns their number."""
     directory, done = items[first].directory, first
     if not is_free(items[first].path, root) or files.is_journal(items[first].path):
         return 0

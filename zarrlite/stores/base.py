@@ -42,7 +42,7 @@ from zarrlite.tuning import MAX_REQUEST_BYTES, NEAR_CHUNK_BYTES
 _BAD_KEY = re.compile(r"\A\Z|\A/|/\Z|//|(?:\A|/)\.\.?(?:/|\Z)|[\0\\]").search
 _MAX_BYTES = 2**40  # bytes; patches applied in memory must start before this offset
 _locks = Table()
-# keys and prefixes; an alias, because inside the class `list` is a method
+# keys and prefixes; an alias, because the name `list` is a method inside the class
 Listing = tuple[list[str], list[str]]
 Buffers = list[Buffer | None]
 # a key, a byte range of its value, and the required size of the value, if it is known
@@ -52,24 +52,25 @@ Request = tuple[str, ByteRange] | tuple[str, ByteRange, int | None]
 class InPlace(NamedTuple):
     """A change that overwrites parts of a value, in order. The value grows as needed; gaps are filled with zeros.
 
-    A store may do this in place: unlike with `set`, readers may then see a partial change, and a crash may leave one.
+    A store may change the value in place. Unlike with `set`, readers may then see a partial change, and a crash may
+    leave one.
     """
 
     patches: Sequence[Patch]
 
 
-Update = Callable[[Source], Value | InPlace | None]  # takes the old value, which may be missing
+Update = Callable[[Source], Value | InPlace | None]  # receives the old value, which may be missing
 Change = Value | Update | None  # a new value, a function of the old one, or None to erase the key
 
 
 class Limits(NamedTuple):
     """How many requests a store handles well at once, and when one large request is cheaper than two."""
 
-    # how many requests may be under way at once; 1 means that requests do not wait, as in memory or on a local disk;
-    # None means one per core
+    # how many requests may be under way at once; 1 means that concurrent requests gain nothing, as in memory or on a
+    # local disk; None means one request per core
     concurrency: int | None = None
     gap: int = NEAR_CHUNK_BYTES  # bytes; up to this gap between two ranges, one request is cheaper than two
-    longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not merged into a longer request
+    longest: int = MAX_REQUEST_BYTES  # bytes; ranges are not merged into a request longer than this
     # whether other machines, which locks do not exclude, may write at the same time; if so, updates never erase values,
     # and consolidated metadata is not restored after a change
     shared: bool = False
@@ -208,7 +209,7 @@ class Store(ABC):
         self.erase_values(list(self.list_prefix(prefix)))
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order. Stores that can check in advance whether all new values fit do so.
+        """Change several values, in order. Stores check in advance whether all new values fit, if they can.
 
         Consecutive keys that are only erased may be erased together. If a change is a function, it receives the old
         value as a source, under the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
@@ -248,7 +249,7 @@ class Store(ABC):
 
     @final
     def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
-        """Replace a value atomically by `fn(value)`. None stands for a missing value, as argument and as result."""
+        """Replace a value atomically by `fn(value)`. None as the argument or the result stands for a missing value."""
         self.change([(key, lambda source: fn(source.read_one()))])
 
     @final
@@ -258,7 +259,7 @@ class Store(ABC):
 
     @final
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Overwrite parts of values, each from `start` on, as `InPlace` does."""
+        """Overwrite parts of values, each starting at the offset `start`, as `InPlace` does."""
         by_key: dict[str, list[Patch]] = {}
         for key, start, value in key_start_values:
             by_key.setdefault(key, []).append((start, value))
@@ -270,7 +271,7 @@ class Store(ABC):
         self.change([(key, None) for key in keys])
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Exclude all other writers of this key, at least those in this process, while the context is open."""
+        """Return a context that excludes all other writers of this key, at least those in this process."""
         check_key(key)
         return (
             contextlib.nullcontext() if self.read_only else LockContext(Lock(_locks, (*self.location(), key)), key=key)
@@ -279,7 +280,7 @@ class Store(ABC):
     # Closing
 
     def close(self) -> None:  # noqa: B027 - most stores hold nothing open
-        """Complete all changes, and close everything that is open. A `with` statement does this at its end."""
+        """Complete all changes, and close everything that is open. A `with` statement calls this at its end."""
 
     def __enter__(self) -> Self:
         return self
@@ -291,7 +292,10 @@ class Store(ABC):
 
 
 def place_of(store: Store) -> threads.Place | None:
-    """Return the `Place` that limits the requests to a store. Returns None if its requests do not wait."""
+    """Return the `Place` that limits the concurrent requests to a store.
+
+    Returns None if concurrent requests gain nothing.
+    """
     requests = store.limits.concurrency
     if requests is None:
         requests = threads.workers()
@@ -299,13 +303,13 @@ def place_of(store: Store) -> threads.Place | None:
 
 
 def slowest_place(*stores: Store) -> threads.Place | None:
-    """Return the place of these stores that admits the most requests at once. Returns None if no store has one."""
+    """Return the `Place` of the store that admits the most concurrent requests. Returns None if no store has one."""
     return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
 
 
-# If a subclass overrides one of the four basic operations, these operations revert to their defaults, which are built
-# on it. `size` does not revert: its default is slow, because it reads whole values, and a subclass that changes the
-# sizes of values has to override it in any case.
+# If a subclass overrides one of the four basic operations, the operations listed here for it revert to their defaults,
+# which call it. `size` does not revert: its default is slow, because it reads whole values, and a subclass that changes
+# the sizes of values has to override it in any case.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -364,7 +368,7 @@ def _reporting_source(operation: Callable[..., Source]) -> Callable[..., Source]
 
 
 def _reporting_change(operation: Callable[..., None]) -> Callable[..., None]:
-    """Wrap `change` so that its exceptions become errors of this library, except those that the changes raise."""
+    """Wrap `change` so that its exceptions become errors of this library, except those of functions passed to it."""
 
     @functools.wraps(operation)
     def change(self: Store, changes: Iterable[tuple[str, Change]]) -> None:
@@ -410,7 +414,7 @@ def _listed(keys: Iterator[str], named: str, action: str) -> Iterator[str]:
 
 
 def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
-    """Return a `set` with the parameter `new`: the given function, or a wrapper if it has no such parameter."""
+    """Return a `set` method with the parameter `new`: the given one, or a wrapper if it lacks this parameter."""
     code = getattr(store_value, "__code__", None)
     if code is None or "new" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return store_value
@@ -428,8 +432,8 @@ def _exclusive(store_value: Callable[..., Any]) -> Callable[..., bool]:
 def set_under_lock(store: Store, key: str, value: Buffer) -> bool:
     """Store a value if the key does not exist. Returns whether it was stored.
 
-    The key is looked up and written under its lock, which makes this atomic for other threads, and for other processes
-    if the lock of the store excludes them.
+    The key is looked up and written under its lock, which makes this atomic with respect to other threads, and to other
+    processes if the lock of the store excludes them.
     """
     with store.lock(key):
         if store.size(key) is not None:
@@ -461,7 +465,7 @@ class StoredValue(Source):
 
 
 class ValueReadOnce(Source):
-    """A value that is read completely on first use, so a change is computed from, and applied to, the same bytes."""
+    """A value that is read completely on first use, so that a change applies to the bytes it was computed from."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -493,7 +497,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
             found.append(source.read_one(byte_range))
     for values in by_store.values():
         answers = values[0][1].read_all([(source, byte_range) for _, source, byte_range in values], memory)
-        memory = None  # only for the first store: later answers must not overwrite it
+        memory = None  # used only for the first store, so that later answers do not overwrite it
         for (i, _, _), answer in zip(values, answers, strict=True):
             found[i] = answer
     return found

@@ -1,13 +1,13 @@
 """A read-through cache around another store.
 
 Rules
-- Chunks are cached, either whole or as ranges. Documents, absent values, sizes and listings are not: they are always
-  read from the store.
+- Chunks are cached, either whole or as ranges. Documents, absent values, sizes and listings are never cached, but
+  always read from the store.
 - A cached value is served without a request. Ranges of different versions of a value are never mixed: a fetched range
   is cached under the version that its source reports (an ETag), and a new version drops all ranges of that key. If the
   sources of the store report no version, only whole values are cached.
-- Writes go to the store, and drop the key from the cache before and afterwards, so that a read that overlaps with a
-  write caches nothing.
+- A write goes to the store. The key is dropped from the cache both before and after it, so that a read that overlaps
+  with the write caches nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zarrlite.stores.base import Buffers, Request, Store, WrongSizeError, check_
 from zarrlite.stores.range_cache import DirectoryCache, MemoryCache, RangeCache, Version, new_version, version_of
 from zarrlite.stores.watched import WatchedStore
 
-# zarr.json, .zarray, attributes.json and the like, and files of this library
+# matches metadata documents (zarr.json, .zarray, attributes.json, ...), and files of this library
 _is_document = re.compile(r"(?:\A|/)(?:[^/]*\.json|\.z[^/]*|__zarrlite\.[^/]*)\Z").search
 
 
@@ -92,8 +92,8 @@ class CachedStore(WatchedStore):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = [None] * len(requests)
-        whole: list[tuple[int, Request, int]] = []  # number, request, generation: requests that are passed on together
-        parts: list[list[int]] = []  # for each key, the numbers of its requests
+        whole: list[tuple[int, Request, int]] = []  # requests to pass on together: number, request, generation
+        parts: list[list[int]] = []  # indices of the requests, grouped by key
         numbers = range(len(requests))
         for key, group in itertools.groupby(numbers, key=lambda number: check_key(requests[number][0])):
             together = [*group]

@@ -1,20 +1,21 @@
-"""The exclusive right to write to a path: it excludes other threads and other processes.
+"""The exclusive right to write to a path, which excludes other threads and other processes.
 
 Rules
-- The holder of a path has an exclusive flock on the file at the path or, if there is no such file, on its directory.
-  Where directories cannot be locked (NFS), the holder creates a lock file instead (lock_file.py).
+- A writer that has this right (the holder of the path) has an exclusive flock on the file at the path or, if there is
+  no such file, on its directory. Where directories cannot be locked (NFS), the holder creates a lock file instead
+  (lock_file.py).
 - A lock is valid only if the locked inode is still the one at the path; otherwise it is released and acquired again.
-- If a holder still needs the path after replacing or removing the file, it first locks the inode that takes over: the
-  new file, or the directory.
-- A directory is removed only under its lock: the holder of an absent file must not lose the directory it has locked.
+- If a holder will still need the right after replacing or removing the file, it first locks the new file or, before a
+  removal, the directory.
+- A directory is removed only under its lock, because the writer of a new file may have locked the directory.
 - With `lock_method="file"`, the holder always creates a lock file, whether or not there is a file at the path.
 - The kernel grants a flock to a descriptor. Here, a lock belongs to a thread, which may acquire it repeatedly.
 
-A table (locks.py), keyed by path, makes the threads of this process exclude each other. To exclude other processes, the
-holder of a path owns locks of inodes (inode_locks.py), each with its descriptor and flock, or a lock file.
+A table (locks.py), keyed by path, makes the threads of this process exclude each other. To exclude other processes, a
+PathLock owns inode locks (inode_locks.py) or a lock file. An inode lock consists of a descriptor and its flock.
 
-Locks of two absent files in the same directory exclude each other, although this would not be necessary. A thread may
-hold several paths at once if it writes to all but the first only under the lock of the first.
+The locks of two new files in the same directory exclude each other, although this would not be necessary. A thread
+may hold the locks of several paths at once if it writes to the other paths only under the lock of the first one.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ class PathLock(Lock):
         self._root = root
         self._keep = root.directory  # this directory and its parents are never removed, even if they are empty
         self._locks: list[InodeLock | LockFile] = []
-        self._holds_absent = False  # whether there was no file at the path when it was locked
+        self._holds_absent = False  # whether the path was absent when it was locked
         self._deadline: float | None = None
 
     def acquire(self, deadline: float | None) -> Lock:
-        """Wait for the right to write. Returns the holder, whose methods change the file."""
+        """Wait for the right to write. Returns the PathLock that has this right; its methods change the file."""
         holder = super().acquire(deadline)
         holder._deadline = deadline  # type: ignore[attr-defined]
         if holder is self:
@@ -86,7 +87,7 @@ class PathLock(Lock):
         self._put(temporary, os.replace)
 
     def link(self, temporary: str) -> None:
-        """Link a file to the path, which must not exist."""
+        """Create a hard link to a file at the path, which must not exist."""
         self._put(temporary, os.link)
 
     def _put(self, temporary: str, put: Callable[[str, str], None]) -> None:
@@ -100,8 +101,8 @@ class PathLock(Lock):
         """Unlink the file at the path, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             # Waiting for the lock of the directory while holding that of the file is safe only within an outer lock of
-            # the path. Otherwise a deadlock is possible: the holder of the directory may be about to write to other
-            # files, including this one, and would wait for its lock.
+            # the path. Otherwise a deadlock is possible: the holder of the directory lock may be about to write to
+            # other files, including this one, and would wait for its lock.
             if self._is_nested():
                 self._transfer(None, lambda: os.unlink(self.path))
                 self._holds_absent = True
@@ -109,11 +110,11 @@ class PathLock(Lock):
                 os.unlink(self.path)
 
     def _is_nested(self) -> bool:
-        """Whether an outer context of this thread will still hold the path after the change, by locking an inode."""
+        """Whether an outer context of this thread needs the path to stay locked, by flock, after the change."""
         return len(self.users) > 1 and _uses_flock(self._root)
 
     def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
-        """Lock `next_file`, or the absent path if it is None; make the change; release the previous locks."""
+        """Lock `next_file` or, if it is None, call `_lock_absent`; make the change; then release the previous locks."""
         previous = self._locks[:]
         try:
             if next_file is None:
@@ -127,7 +128,7 @@ class PathLock(Lock):
         self._release(previous)
 
     def _release(self, locks: list[InodeLock | LockFile]) -> None:
-        """Release some locks of the path. Each is removed from the list only after it is released."""
+        """Release some locks of the path. A lock is removed from the list only after its release."""
         for lock in locks:
             lock.release()
             self._locks.remove(lock)
@@ -156,7 +157,7 @@ class PathLock(Lock):
         return False
 
     def _acquire_absent(self) -> bool:
-        """Lock the path while there is no file at it. Returns False if a file has appeared there."""
+        """Lock a path at which there is no file. Returns False if a file has appeared there."""
         self._holds_absent = True
         if self._lock_absent() and not os.path.isfile(self.path):
             return True
@@ -168,7 +169,7 @@ class PathLock(Lock):
         inode = InodeLock()
         self._locks.append(inode)
         try:
-            info = inode.open(path, flags)  # for writing: NFS refuses to lock files that are open only for reading
+            info = inode.open(path, flags)  # for writing, because NFS cannot lock files that are open only for reading
         except OSError as error:
             if error.errno not in NOT_WRITABLE:
                 raise
@@ -218,7 +219,7 @@ class PathLock(Lock):
 
 
 def lock_path(path: str, root: Root, *, fsync: bool = False, key: str | None = None) -> LockContext:
-    """Return a context for the right to write to a path. Entering it returns the PathLock.
+    """Return a context that holds the right to write to a path. Entering it returns the PathLock.
 
     On exit, empty directories between the root and the path are removed. If a key is passed, an OSError on entry
     becomes a StoreError that names it.
@@ -227,7 +228,7 @@ def lock_path(path: str, root: Root, *, fsync: bool = False, key: str | None = N
 
 
 class _DirectoryLock(InodeLock):
-    """The lock of the directory at a path."""
+    """A lock of the directory at a path."""
 
     __slots__ = ("_directory", "_wait")
 
@@ -247,10 +248,11 @@ class _DirectoryLock(InodeLock):
 
 
 def lock_directory(directory: str, root: Root) -> LockContext:
-    """Return a context for the right to write to all absent paths in a directory.
+    """Return a context that holds the right to create files in a directory.
 
-    Its body must not wait for another lock. Entering it returns False if another writer removed the directory just
-    before it was locked, and raises an OSError if the directory is missing or cannot be locked.
+    The body of the `with` statement must not wait for another lock. Entering the context returns False if another
+    writer removed the directory just before it was locked, and raises an OSError if the directory is missing or cannot
+    be locked.
     """
     return LockContext(_DirectoryLock(directory, wait=True), root.lock_timeout)
 
@@ -286,7 +288,7 @@ def remove_directory(directory: str) -> bool:
         with LockContext(_DirectoryLock(directory, wait=False)) as is_mine:
             return is_mine and _rmdir(directory)
     except OSError as error:
-        # where directories cannot be locked, holders of absent files create lock files, so their directory is not empty
+        # where directories cannot be locked, writers of new files create lock files, so the directory is not empty
         return error.errno in inode_locks.UNSUPPORTED and _rmdir(directory)
 
 

@@ -23,7 +23,7 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.stores.base import flat
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a fifo must not block the reader
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not block
 
 # Flags for os.open
 READ: Final = os.O_RDONLY | _CLOEXEC | _NONBLOCK
@@ -39,19 +39,19 @@ TMPFILE: Final[int] = os.O_TMPFILE | os.O_WRONLY | _CLOEXEC if os.path.isdir(_FD
 # Error numbers
 SYMLINK: Final = frozenset({errno.ELOOP, errno.EMLINK})  # NOFOLLOW found a symlink
 MISSING: Final = SYMLINK | {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}  # there is no file at the path
-NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # a directory or a socket, which cannot be written
+NOT_A_FILE: Final = frozenset({errno.EISDIR, errno.ENXIO})  # directories and sockets cannot be opened for writing
 NOT_WRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY})
 DISK_FULL: Final = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 RESERVED: Final = "__zarrlite."  # prefix of the names of this library's own files
 TEMPORARY: Final = RESERVED + "tmp."  # prefix of the names of files that are being written
 LOCK: Final = RESERVED + "lock."  # prefix of the names of lock files
-JOURNAL: Final = RESERVED + "journal"  # prefix of the names of journals; the lock of a value protects its journal
-FILE_TYPE_MASK: Final = 0o170000  # bits of a mode; the masked mode is compared with stat.S_IFREG and the like
+JOURNAL: Final = RESERVED + "journal"  # prefix of journal names (parts_journal.py); a journal shares its value's lock
+FILE_TYPE_MASK: Final = 0o170000  # the bits of a file mode that contain the file type (stat.S_IFREG, ...)
 
 
 def _seek_and_read(fd: int, count: int, offset: int) -> bytes:
-    """Read as `os.pread` does, on platforms without it. May move the file position, because no descriptor is shared."""
+    """Read as `os.pread` does, on platforms without it. The file position may move: threads share no descriptor."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, count)
 
@@ -118,7 +118,7 @@ def read_into(memory: memoryview | None, fd: int, start: int, stop: int) -> Buff
 
 
 def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None:
-    """Read a file that must have `size` bytes, with a single system call. Returns None if it has more or fewer.
+    """Read a file that must have `size` bytes, with a single system call. Returns None if the size differs.
 
     The call requests one byte more, so no second call is needed to check the size.
     """
@@ -130,7 +130,7 @@ def read_exactly(memory: memoryview | None, fd: int, size: int) -> Buffer | None
 
 
 def temporary_name(directory: str) -> str:
-    """Return a path in a directory that no other thread or process will use."""
+    """Return a unique path in a directory. No other thread or process will use this path."""
     return f"{directory}/{TEMPORARY}{os.getpid()}.{next(_count)}.{MACHINE}.{_token}"
 
 
@@ -172,7 +172,7 @@ def _flat(piece: Buffer) -> bytes | memoryview:
 
 
 def _write_gathered(fd: int, views: list[bytes | memoryview]) -> None:
-    """Write several pieces with few calls."""
+    """Write several pieces with few system calls."""
     for first in range(0, len(views), _MAX_GATHERED):
         batch = views[first : first + _MAX_GATHERED]
         written = os.writev(fd, batch) if _MAX_GATHERED > 1 else 0
@@ -186,7 +186,7 @@ def _write_gathered(fd: int, views: list[bytes | memoryview]) -> None:
 def link_tmpfile(fd: int, path: str) -> bool:
     """Link a file without a name to a path. Returns False if the path exists."""
     try:
-        # `src_dir_fd` has no effect on an absolute path, but Python follows the link only if it is passed
+        # `src_dir_fd` has no effect on an absolute path, but Python follows the link only if this argument is passed
         os.link(f"{_FD_LINKS}/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
     except FileExistsError:
         return False
@@ -247,7 +247,7 @@ def _write_all(fd: int, pieces: Sequence[tuple[int, memoryview]], fsync: bool) -
         if not piece and os.fstat(fd).st_size < start:
             os.ftruncate(fd, start)  # an empty piece beyond the end extends the file
         if fsync:
-            os.fsync(fd)  # before the next piece: an index must not be durable before the data it points to
+            os.fsync(fd)  # before writing the next piece: an index must not be durable before the data it points to
 
 
 def _write_at(fd: int, start: int, value: memoryview) -> None:
@@ -295,7 +295,7 @@ def make_directories(directory: str, *, fsync: bool) -> str:
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory durable. Does nothing if it is missing or a file."""
+    """Make the names in a directory durable. Does nothing if the directory is missing, or is a file."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         (fd,) = map(os.open, (directory,), (DIRECTORY,))
         try:

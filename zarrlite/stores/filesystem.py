@@ -2,17 +2,18 @@
 
 Rules
 - Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous internally run on fsspec's own event
-  loop. The requests of a batch wait on the threads of this library, so that all stores in a filesystem share its limit
+  loop. The requests of a batch run on the threads of this library, so that all stores in a filesystem share its limit
   of concurrent requests.
 - A key counts as missing only if the filesystem reports it as missing. A missing bucket, refused access and all other
   failures are StoreErrors, even if fsspec reports them as missing files (such as server errors behind a file cache).
-- A server that ignores ranges sends whole values. The length of an answer shows this; if it is not conclusive, the size
-  of the value is looked up.
+- A server that ignores ranges sends whole values. The length of the answer reveals this; if it is inconclusive, the
+  size of the value is looked up.
 - Listings and sizes that fsspec has cached are dropped before each lookup: other writers may have changed them.
 - fsspec has no conditional requests. A source that reads in several steps looks up size, ETag and modification time
   before the first step, and compares them after each later one. If the filesystem reports only the size, the source
   reads the whole value.
-- In a local filesystem, a file is replaced by renaming a temporary file. Other filesystems write in their own ways.
+- In a local filesystem, a file is replaced by renaming a temporary file. Other filesystems replace files in their own
+  ways.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ T = TypeVar("T")
 
 _MAX_OFFSET = 2**62  # bytes; larger offsets are compared with the size of the value before they are sent
 _MAX_ATTEMPTS = 20  # attempts to read or write a value while other writers change it, or remove its folder
-_NEAR: Final = {"file", "local", "memory", "zip", "tar", "libarchive"}  # requests to these protocols do not wait
+_NEAR: Final = {"file", "local", "memory", "zip", "tar", "libarchive"}  # concurrent requests gain nothing here
 _HTTP: Final = {"http", "https"}
 # members of `info` that change with the value; their names depend on the filesystem
 _VERSION_MEMBERS: Final = (
@@ -55,7 +56,7 @@ _MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class FsspecStore(Store):
-    """A store in a folder in an fsspec filesystem.
+    """A store in a folder of an fsspec filesystem.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class FsspecStore(Store):
         self._protocols = _protocols(fs)
         self._is_local = bool(self._protocols & {"file", "local"})
         self._is_http = bool(self._protocols & _HTTP)
-        self._is_cache = _is_cache(fs)  # whether values that it returns may be older than their properties
+        self._is_cache = _is_cache(fs)  # whether its values may be older than the properties it reports
         self._honours_ranges = not self._is_http  # whether the server is known to support range requests
         self.limits = _limits(fs)
 
@@ -195,7 +196,7 @@ class FsspecStore(Store):
         return self.location(), self.read_only, self.missing_exceptions
 
     def _files(self) -> Any:
-        """Return the filesystem; in a forked child a new one, because that of the parent cannot be used there."""
+        """Return the filesystem; in a forked child, a new one, because the parent's cannot be used there."""
         if getattr(self.filesystem, "async_impl", False) and self.filesystem._pid != os.getpid():
             create, arguments = self.filesystem.__reduce__()[:2]
             self.filesystem = create(*arguments)
@@ -243,7 +244,7 @@ class FsspecStore(Store):
         raise RuntimeError("the last attempt returns or raises")
 
     def _is_confirmed(self, error: BaseException, key: str, path: str) -> bool:
-        """Whether a reported missing file is really missing: caches of fsspec report all failures as missing files."""
+        """Whether a file reported as missing really is: caches of fsspec report all failures as missing files."""
         if error.__cause__ is not None or not self._is_cache:
             return True
         try:
@@ -286,7 +287,7 @@ class FsspecStore(Store):
             return None
         expected = max(0, min(stop, size) - start)
         if len(data) == expected:
-            self._honours_ranges = True  # this is a range: as `start` is not 0, the whole value is longer
+            self._honours_ranges = True  # the answer is the range: `start` is not 0, so the whole value is longer
             return data
         if len(data) == size:
             return data[start:stop]
@@ -323,7 +324,7 @@ class FsspecStore(Store):
     def _info(self, path: str) -> Mapping[str, Any] | None:
         """Return the properties of a value. Returns None if it does not exist, or is a folder."""
         files = self._files()
-        while _is_cache(files):  # a cache of fsspec lists the whole folder to find the properties of a file
+        while _is_cache(files):  # an fsspec cache would list the whole folder to find the properties of a file
             files = _inner(files)
         files.invalidate_cache(path)
         try:
@@ -427,7 +428,7 @@ class FsspecStore(Store):
             except FileNotFoundError as error:  # a folder is missing
                 if not attempts_left or _names_bucket(error):
                     raise
-                with contextlib.suppress(FileNotFoundError):  # another writer has removed it again
+                with contextlib.suppress(FileNotFoundError):  # another writer has removed the parent folder
                     files.makedirs(files._parent(path), exist_ok=True)
 
     def _put_local(self, path: str, data: bytes, new: bool) -> bool:
@@ -517,7 +518,7 @@ class _Value(VersionedSource):
         self._steps = 0  # reads since the version was first looked up
 
     def _open(self) -> None:
-        """Look up size and version. Without a version, read the whole value."""
+        """Look up size and version. If there is no version, read the whole value."""
         if not self._is_open:
             self._size, self._version = self._look()
             self._is_open = True
@@ -614,7 +615,7 @@ def _protocols(filesystem: Any) -> set[str]:
 
 def _inner(filesystem: Any) -> Any:
     """Return the filesystem that this one is a view or a cache of. Returns None if it is neither."""
-    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward ordinary access to `__dict__`
+    inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward ordinary attribute access
     return inner if isinstance(inner, _library().AbstractFileSystem) else None
 
 

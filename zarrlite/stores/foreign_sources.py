@@ -1,4 +1,4 @@
-"""Wrappers for the sources of users' stores. Their exceptions reach the caller as StoreErrors.
+"""Wrappers that turn the exceptions of sources into StoreErrors, for stores that users define.
 
 Rules
 - An exception becomes the cause of a StoreError that names the key. Errors of this library, and interrupts, are passed

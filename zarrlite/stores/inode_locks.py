@@ -1,13 +1,15 @@
-"""Locks of inodes: flock, but owned by a thread instead of a descriptor, and dropped in a forked child.
+"""Locks of inodes, based on flock, but owned by a thread instead of a descriptor, and dropped in a forked child.
 
 Rules
-- A lock owns the descriptor that it opens. The iterator `_closing` closes it, exactly once, when it is advanced.
-- A thread that holds an inode through one descriptor holds it through all others: no thread waits for itself.
+- A lock owns the descriptor that it opens. Advancing the iterator `_closing` closes the descriptor, exactly once.
+- A thread that has locked an inode through one descriptor has locked it for all its descriptors, so it never waits for
+  itself.
 - A forked child shares the open file and thus the lock. So the child closes its copies of the descriptors, and the
   parent unlocks explicitly: if the parent only closed its own copy, the child would keep the lock.
-- flock has no timeout, so a locked inode is tried repeatedly, with pauses.
-- The space of a replaced file is freed when its last descriptor is closed. For a large file, this takes longer than
-  writing it, so another thread closes the descriptor after the lock has been released (`threads.run_later`).
+- flock has no timeout, so locking is attempted repeatedly, with pauses.
+- The space of a replaced file is freed when its last descriptor is closed. Freeing the space of a large file takes
+  longer than writing the file, so another thread closes the descriptor after the lock has been released
+  (`threads.run_later`).
 - Where files cannot be locked (Windows, network file systems without flock), threads exclude each other but processes
   do not.
 
@@ -41,7 +43,7 @@ _table = Table()
 
 
 class InodeLock(Lock):
-    """The lock of an open file or directory, by its inode."""
+    """A lock on the inode of an open file or directory."""
 
     __slots__ = ("_closing", "_fds", "_unlocked")
 
@@ -95,7 +97,7 @@ class InodeLock(Lock):
             return False
 
     def release(self) -> None:
-        if not self._unlocked and _table.get(self.key) is not self:  # this lock was never the holder
+        if not self._unlocked and _table.get(self.key) is not self:  # this lock was never in the table
             self.forget()
         super().release()
 
@@ -109,7 +111,7 @@ class InodeLock(Lock):
             except OSError:  # the file system does not support locks
                 pass
             self._unlocked = True
-            if is_large_and_unlinked:  # closing it frees all its pages, which takes time
+            if is_large_and_unlinked:  # closing the file frees all its pages, which takes time
                 threads.run_later(any, self._closing)
                 return
         self.forget()
@@ -118,7 +120,7 @@ class InodeLock(Lock):
         try:
             any(self._closing)
         except OSError:
-            return  # nothing was written through it, so an error on closing is harmless
+            return  # nothing was written through this descriptor, so an error on closing is harmless
 
     def _flock(self) -> bool:
         try:
@@ -156,7 +158,7 @@ def _process_with_lock(key: Identity) -> str:
     device, inode = key
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     try:
-        with open("/proc/locks") as file:  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+        with open("/proc/locks") as file:  # for example: 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
             lines = [line.split() for line in file]
     except OSError:
         lines = []

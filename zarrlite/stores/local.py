@@ -2,11 +2,11 @@
 
 Rules
 - A value is written to a temporary file next to its path and renamed (atomic.py), or to a file that has no name until
-  it is complete (tmpfile.py): readers see the old value or the new one. Only `InPlace` changes write to
-  an existing file.
-- `set` and `erase` take the lock of the key, which excludes threads and processes (filelock.py).
+  it is complete (tmpfile.py), so readers see either the old value or the new one. Only `InPlace` changes write to an
+  existing file.
+- `set` and `erase` take the lock of the key, which excludes other threads and processes (filelock.py).
 - No key leads out of the root, not even through symlinks, unless `follow_symlinks` is set (paths.py).
-- Every OSError becomes a StoreError with the key, the errno, and the original as its cause.
+- Every OSError becomes a StoreError with the key, the errno, and the original error as its cause.
 - With `fsync`, a change is durable before its operation returns, and changes become durable in order.
 - Empty directories are removed, except for the root.
 """
@@ -48,7 +48,7 @@ from zarrlite.stores.store_errors import as_store_error, store_error
 
 
 class LocalStore(Store):
-    """A store below a directory, which is created by the first write.
+    """A store in a local directory, which is created by the first write.
 
     Values are replaced atomically. Writers of a key exclude each other, both threads and processes.
 
@@ -144,7 +144,7 @@ class LocalStore(Store):
             runs = itertools.groupby(requests, key=lambda request: request[0])
             return [value for key, run in runs for value in self._read_run(key, [*run])]
         found: Buffers = []
-        # computed before the loop, because the reads in it release the GIL
+        # computed first, so that little Python code runs between the reads, which release the GIL
         paths = [self._root.path(request[0]) for request in requests]
         for path, request in zip(paths, requests, strict=True):
             value = _read_range(path, request, memory)
@@ -249,7 +249,7 @@ class LocalStore(Store):
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Change several values. Consecutive new values are stored together.
 
-        If the disk is too small for all of them, none is changed.
+        If the disk has too little space for all of them, none of the old values is changed.
         """
         in_memory = isinstance(changes, list)  # an iterator may generate more values than fit in memory
         for apart, group in itertools.groupby(changes, key=lambda item: item[1] is None or callable(item[1])):
@@ -286,7 +286,7 @@ class LocalStore(Store):
         with as_store_error("written", key):
             single = min([start for start, _ in patches], default=0) >= 0
             fd = files.open_single(self._root.path(key)) if single else None
-            if fd is None:  # missing, or has other names (links), which keep their value, as with `set`
+            if fd is None:  # the file is missing, or has other hard links, whose values must not change
                 value: Value = overwrite(self.get(key), patches)
                 atomic.put(((key, value),), self._root, fsync=self.fsync)
                 return
@@ -381,7 +381,10 @@ class LocalStore(Store):
 
 
 def _can_be_encoded(path: str) -> bool:
-    """Whether the file system can represent a path. Lone surrogates must stand for the bytes of a non-UTF-8 name."""
+    """Whether the file system can represent a path.
+
+    Lone surrogates are accepted only if they stand for bytes that are not UTF-8 (`os.fsdecode`).
+    """
     try:
         os.fsencode(path)
     except UnicodeEncodeError:

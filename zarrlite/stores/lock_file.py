@@ -1,14 +1,14 @@
-"""Locks by exclusive creation of a file, for file systems that cannot lock files or directories.
+"""Locks that are acquired by creating a file, for file systems that cannot lock files or directories.
 
 Rules
-- The lock of a path is a file next to it, named `__zarrlite.lock.` plus the name of the path. Creating it acquires the
-  lock, on any file system and across machines. Threads of the same process exclude each other by other means
-  (filelock.py).
+- The lock of a path is a file next to it. Its name is `__zarrlite.lock.` followed by the name of the path. Creating the
+  file acquires the lock, on any file system and across machines. Threads of the same process exclude each other by
+  other means (filelock.py).
 - The file identifies its holder: process id, start time of the process, machine. It is written under a temporary name
   and then linked, so that it identifies its holder from the first moment. Where links are not supported, it is created
   and then written: a process that is killed in between leaves a file that does not identify its holder.
-- A lock is stale if its process ran on this machine and has ended. Only then may another process remove it. It does so
-  under a lock of the lock file, so that only one process removes it.
+- A lock is stale if its process ran on this machine and has ended. Only a stale lock may be removed by another
+  process, which does so under a lock of the lock file, so that no two processes remove it.
 - A process waits for a lock that is not stale. If this takes too long, the error names the holder, and the file to
   remove if the holder has ended.
 """
@@ -34,15 +34,15 @@ class LockFile:
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
         if len(os.fsencode(name)) > _MAX_NAME:
-            import hashlib  # late: slow to load, and most names are short
+            import hashlib  # imported late: slow to load, and most names are short
 
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._temporary = ""  # the file that will be linked; empty if it has not been written yet
+        self._temporary = ""  # path of the file that will be linked; empty if the file has not been written yet
         self._links: list[None] = []  # not empty once that file has been linked to the path
         self._fds: list[int] = []  # at most one: the lock file, if it was created without a link
         self._closing = map(os.close, self._fds)
-        self._removing = map(os.unlink, (self.path,))  # runs at most once: a later file at the path is another lock
+        self._removing = map(os.unlink, (self.path,))  # runs at most once: a later file there belongs to another lock
 
     def acquire(self, deadline: float | None, *, fsync: bool = False) -> str:
         """Wait until the file can be created. A missing directory is created, too.
@@ -63,7 +63,7 @@ class LockFile:
         raise TimeoutError(errno.ETIMEDOUT, f"{holder} has not released its lock in time; {remedy}")
 
     def _try_acquire(self) -> bool:
-        """Create the file. Returns False if it exists; if it is stale, it is removed, and the next attempt may succeed.
+        """Create the file. Returns False if it exists; a stale file is removed, and the next attempt may succeed.
 
         Raises FileNotFoundError if there is no such directory.
         """
@@ -79,7 +79,7 @@ class LockFile:
         except FileNotFoundError:
             self._discard_temporary()
             raise
-        except OSError:  # links are not supported, or nothing can be written; then the next call fails, too
+        except OSError:  # links are not supported, or nothing can be written: then opening fails, too
             try:
                 self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
             except FileExistsError:
@@ -116,7 +116,7 @@ class LockFile:
             return
         guard = LockFile(self.path)
         try:
-            # read it again, now that no other process can remove it: it may belong to another holder by now
+            # read the file again, now that no other process can remove it: it may be the lock of another holder by now
             if guard._try_acquire() and _has_ended(_read(self.path)):
                 os.unlink(self.path)
         except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Locks by key, for the threads of one process.
 
 Rules
-- A table maps a key to the lock of the thread that holds it, and contains nothing else.
+- A table maps each key that is held to the lock of the thread that holds it. Keys that are free are not in the table.
 - Locks are re-entrant: when a thread acquires a key again, it becomes another user of the lock that it already holds.
 - An interrupt (Ctrl-C) may arrive when a Python function starts or after a C function returns. So the table alone
   determines which thread holds a key, and each change to it is a single call of a C function:
@@ -33,7 +33,7 @@ _tables: list[Table] = []
 
 
 class Table(dict[Hashable, "Lock"]):
-    """The locks that are held, by key. It is emptied in a forked child."""
+    """The locks that are held, by key. The table is emptied in a forked child."""
 
     __slots__ = ("guard",)
 
@@ -45,7 +45,8 @@ class Table(dict[Hashable, "Lock"]):
 class Lock:
     """A lock of a key. It can be acquired and released once.
 
-    The first lock that a thread acquires for a key is the holder. Its users are all locks of that thread for the key.
+    The first lock that a thread acquires for a key is the holder of the key. The `users` of the holder are all locks
+    that the thread has acquired for the key, including the holder itself.
     """
 
     __slots__ = ("ended", "key", "released", "table", "thread", "users")
@@ -100,9 +101,9 @@ class Lock:
 class LockContext(IOBase):
     """A context that holds a lock. If a key is passed, an OSError on entry becomes a StoreError that names it.
 
-    `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt stops the call by
+    `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt aborts the call by
     `__exit__`, even before its first instruction, the finalizer calls `close` again as soon as the context is dropped.
-    After a complete release, the finalizer runs no Python code, in which an interrupt would be ignored.
+    After a complete release, the finalizer runs no Python code: an interrupt that arrived in it would be ignored.
     """
 
     __slots__ = ("closed",)
@@ -125,7 +126,7 @@ class LockContext(IOBase):
 
 
 def holds_locks() -> bool:
-    """Whether this thread holds a lock. Other threads would wait for it if they did part of the work of this one."""
+    """Whether this thread holds a lock. It must then not pass work to other threads, which might wait for the lock."""
     thread = get_ident()
     return any(holder.thread == thread for table in _tables for holder in [*table.values()])
 

@@ -32,8 +32,8 @@ from zarrlite.stores.locks import Lock, LockContext, Table
 from zarrlite.stores.store_errors import foreign_error
 
 _NO_GUARD = nullcontext()
-_WHOLE = ""  # the lock name of the whole mapping; it is not a key
-_locks = Table()  # shared by all mappings: two stores over the same mapping exclude each other
+_WHOLE = ""  # the key under which the whole mapping is locked; no value has this key
+_locks = Table()  # shared by all stores, so that writers of the same mapping exclude each other
 
 
 class MappingStore(Store):
@@ -99,7 +99,7 @@ class MappingStore(Store):
         return True
 
     def _is_free(self, key: str) -> bool:
-        """Whether the mapping is a dict and no other thread holds the key: then the guard of the table suffices."""
+        """Whether the mapping is a dict and no other thread holds the key: then the table's guard suffices."""
         holder = _locks.get((id(self._mapping), check_key(key)))
         return type(self._mapping) is dict and (holder is None or holder.thread == get_ident())
 
@@ -198,7 +198,7 @@ _NOT_READ = object()
 
 
 class _MappedValue(Source):
-    """A value as it was on the first read. One that is not bytes may change, and is looked up for each read."""
+    """A value as it was at the first read. If it is not a bytes object, it may change, and every read looks it up."""
 
     _value: Any = _NOT_READ
 

@@ -69,10 +69,10 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
 
 
 class Version(NamedTuple):
-    """The identity of a value, as the server reports it."""
+    """The version of a value, as the server reports it."""
 
     etag: str | None
-    generation: str | None  # the number of a version, on servers that count them
+    generation: str | None  # the version number, on servers that assign one
     modified: datetime | None
     size: int
 
@@ -87,7 +87,7 @@ class Version(NamedTuple):
         return self.is_strong or self.modified is not None
 
     def is_same(self, other: Version) -> bool:
-        """Whether two versions are the same: by their ETags if both are strong, otherwise by all that is known."""
+        """Whether two versions are the same: by their ETags if both are strong, otherwise by all fields."""
         return self.etag == other.etag if self.is_strong and other.is_strong else self == other
 
 
@@ -135,7 +135,7 @@ class Client:
     # Identity
 
     def place(self) -> tuple[Hashable, str]:
-        """Return an identifier of the bucket or server, and the prefix of the keys of this store in it."""
+        """Return an identifier of the bucket or server, and the prefix of this store's keys in it."""
         store = self.store
         prefix = "" if self.is_http else str(getattr(store, "prefix", None) or "").strip("/")
         prefix = prefix and f"{prefix}/"
@@ -172,7 +172,7 @@ class Client:
     def get(
         self, key: str, byte_range: ByteRange = ALL, version: Version | None = None, size: int | None = None
     ) -> Answer | None:
-        """Return all bytes of a range that exist, and perhaps more. Returns None if the key does not exist.
+        """Return at least the existing bytes of a range. Returns None if the key does not exist.
 
         If a version with a strong ETag is passed, raises ChangedError if the value has another version. Raises
         WrongSizeError, before the bytes are received, if the value does not have the specified size.
@@ -201,12 +201,12 @@ class Client:
                 now = self._past_end(key, byte_range)
                 if now is not None:
                     return Answer(memoryview(b""), now.size, now)
-                if _status(error) == 416:  # the value was shorter when it was requested than it is now
+                if _status(error) == 416:  # the value has grown since this request was refused
                     raise ChangedError from error
             if wanted is not None and _RANGE_IGNORED(str(error)):
                 self.has_ranges = False
                 whole = self.get(key, ALL, version)
-                self.has_ranges = whole is None or not whole.version.size  # some ignore ranges only of empty values
+                self.has_ranges = whole is None or not whole.version.size  # some ignore ranges for empty values only
                 return whole
             if isinstance(error, exceptions.PreconditionError):
                 raise ChangedError from error
@@ -226,7 +226,7 @@ class Client:
         return now if is_empty else None
 
     def _range_header(self, byte_range: ByteRange) -> Any:
-        """Return a range, or a longer one around it, as an option for obstore. Returns None for the whole value."""
+        """Return a range, or a longer one containing it, as an option for obstore. Returns None for the whole value."""
         start, stop = byte_range
         if not self.has_ranges:
             return None
@@ -249,7 +249,7 @@ class Client:
     def put(self, key: str, value: memoryview) -> None:
         """Store a value."""
         try:
-            is_long = len(value) > MAX_PUT_BYTES  # sent in several parts; visible when all are complete
+            is_long = len(value) > MAX_PUT_BYTES  # sent in parts; visible only after the last one
             self._request(
                 obstore.put, self.store, key, self._owned(value), use_multipart=is_long, chunk_size=MAX_PUT_BYTES // 4
             )
@@ -277,7 +277,7 @@ class Client:
                     key=key,
                     errno=errno.ENOTSUP,
                 ) from error
-            # 409: S3 refuses one of two simultaneous conditional requests; missing: the value to replace was erased
+            # status 409: S3 refuses one of two simultaneous conditional requests; missing key: the old value was erased
             if _status(error) == 409 or (version is not None and _is_missing_key(error)):
                 raise ChangedError from error
             failure = self._error(error, key, "written")
@@ -300,12 +300,12 @@ class Client:
                 self._request(obstore.delete, self.store, batch)
             except Exception as error:
                 self._missing(error, batch[0], "erased")
-                if len(batch) > 1:  # a server without bulk requests stops at the first missing key
+                if len(batch) > 1:  # a server without bulk deletion stops at the first missing key
                     for key in batch:
                         self.delete([key])
 
     def list(self, prefix: str) -> Iterator[tuple[str, int, str]]:
-        """Yield key, size and ETag of every value under a prefix, which is empty or ends with a slash."""
+        """Yield the key, size and ETag of every value under a prefix, which is empty or ends with a slash."""
         try:
             stream = self._request(obstore.list, self.store, prefix or None, chunk_size=1000)
             for page in stream:

@@ -1,4 +1,4 @@
-"""Values in an object store, whose ranges are all read from one version.
+"""Values in an object store. All ranges of a value are read from one version.
 
 Rules
 - Ranges of a value that are close together are requested as one range (`Limits`), and all requests of a batch are made
@@ -24,7 +24,7 @@ from zarrlite.stores.base import Buffers, Limits, StoredValue, place_of
 from zarrlite.stores.object_client import Answer, ChangedError, Client, Version
 from zarrlite.tuning import MAX_CONFLICT_PAUSE, MIN_CONFLICT_PAUSE
 
-_NOTHING = ByteRange(0, 0)  # stands for a request that only looks up the value
+_NOTHING = ByteRange(0, 0)  # stands for a HEAD request, which returns only the version of the value
 
 
 class ObjectValue(StoredValue, VersionedSource):
@@ -35,8 +35,8 @@ class ObjectValue(StoredValue, VersionedSource):
     def __init__(self, store: Any, key: str, *, once: bool = False) -> None:
         super().__init__(store, key)
         self.found_version: Version | None = None  # the version of the first answer
-        self._once = once  # whether there is only one read
-        self._data: Buffer | None = None  # the whole value, if its version cannot be compared
+        self._once = once  # whether the value is read only once
+        self._data: Buffer | None = None  # the whole value, if its version cannot be compared with others
         self._was_replaced = False
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -89,8 +89,8 @@ class ObjectValue(StoredValue, VersionedSource):
             bounds = [byte_range.resolve(self.found_version.size) for byte_range in ranges]
             return join_ranges([(low, high) for low, high in bounds if low < high], limits)
         bounded: list[tuple[int, int]] = []
-        offset: int | None = None  # start of the longest tail that is specified by its start
-        suffix = 0  # length of the longest tail that is specified by its length
+        offset: int | None = None  # start of the longest requested tail that is specified by an offset
+        suffix = 0  # length of the longest requested tail that is specified by a length
         for start, stop in ranges:
             if stop is not None and stop >= 0:
                 bounded.append((max(start, 0), stop))
@@ -108,7 +108,7 @@ class ObjectValue(StoredValue, VersionedSource):
         return planned or [_NOTHING]
 
     def fetch(self, byte_range: ByteRange) -> Answer | ChangedError | None:
-        """Request a range. If the value was read before, the request has the condition that it is still the same."""
+        """Request a range. If the value was read before, the request is valid only for that version."""
         try:
             if byte_range == _NOTHING:
                 found = self._head()
@@ -180,7 +180,7 @@ def read_values(wanted: Sequence[tuple[ObjectValue, Sequence[ByteRange]]]) -> li
 def _read_round(
     wanted: Sequence[tuple[ObjectValue, Sequence[ByteRange]]], numbers: Sequence[int], found: list[list[Buffer] | None]
 ) -> list[int]:
-    """Read some of the values. Returns the numbers of those that changed meanwhile."""
+    """Read some of the values. Returns the indices of those that changed during the round."""
     store = wanted[0][0].store
     plans = [wanted[i][0].plan(wanted[i][1], store.limits) for i in numbers]
     requests = [(wanted[i][0], byte_range) for i, plan in zip(numbers, plans, strict=True) for byte_range in plan]

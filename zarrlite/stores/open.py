@@ -1,10 +1,10 @@
-"""The store for a user's argument: a Store, a path, a URI, a mapping, an obstore store or None.
+"""Conversion of a user's argument (a Store, a path, a URI, a mapping, an obstore store or None) to a store.
 
 Rules
 - `file` URIs follow RFC 8089: an absolute, percent-encoded path on this machine, without query or fragment.
 - `memory://name` is the same store throughout the process; `memory://` is a new store each time.
 - URLs with `::`, URLs of protocols that no other store supports, and `FSMap` objects are opened by fsspec.
-- A path that ends in `.zip` or `.ozx` is a zip file, unless it is a directory. So is a URL with such an ending.
+- A path that ends in `.zip` or `.ozx` is that of a zip file, unless it is a directory. The same holds for a URL.
 - `storage_options` are the keywords of `ObjectStore` or of the fsspec filesystem; other stores have no options.
 """
 
@@ -36,8 +36,8 @@ StorageOptions = Mapping[str, Any]  # keywords of `ObjectStore`, or of an fsspec
 
 REMOTE = ("s3://", "gs://", "az://", "http://", "https://")  # prefixes of the URLs of object stores and HTTP servers
 ZIP_SUFFIXES = (".zip", ".ozx")  # suffixes of the names of zip files, in lower case
-_URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters: c:// is a drive
-_CHAIN = r"[a-z][a-z0-9+.-]+(://[^:]*)?::"  # the first of several protocols: zip::, filecache::, zip://inner.zarr::
+_URI = r"(?is)(file):(.*)|([a-z][a-z0-9+.-]+)://(.*)"  # schemes have at least two letters, because c:// is a drive
+_CHAIN = r"[a-z][a-z0-9+.-]+(://[^:]*)?::"  # the first protocol of a chain: zip::, filecache::, zip://inner.zarr::
 _FILE_URI_REST = r"(?is)(?://(?:localhost)?|(?!//))(/[^?#]*)"
 _named_stores: dict[str, MemoryStore] = {}
 
@@ -130,7 +130,7 @@ def _is_fsspec_url(store: object) -> bool:
 
 
 def _resolve(text: str, storage_options: StorageOptions | None = None) -> str | Store:
-    """Return the store that a URI names, or else the path: the text itself or the path of its `file` URI."""
+    """Return the store that a URI names. For a path or a `file` URI, returns the path."""
     match = re.fullmatch(_URI, text) if ":" in text else None
     if "::" in text and re.match(_CHAIN, text):
         return _fsspec().from_url(text, storage_options)

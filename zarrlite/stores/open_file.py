@@ -1,8 +1,8 @@
-"""A value of the local store as a source: one open file.
+"""The source for a value of the local store, which reads from one open file.
 
 Rules
-- The first read opens the file, and it stays open until the source is closed: all reads see the version of the value
-  that existed then, even if it is replaced meanwhile.
+- The first read opens the file, which stays open until the source is closed. So all reads see the version of the value
+  that existed at the first read, even if the value is replaced later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OpenFile(GrowingSource):
     def __init__(self, key: str, path: str, open_file: Callable[[str], int | None]) -> None:
         self.key = key
         self._path = path
-        self._open = open_file  # for paths that are not plain regular files
+        self._open = open_file  # opens paths that are not plain regular files
         self.__del__ = _NOTHING
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -62,7 +62,7 @@ class OpenFile(GrowingSource):
         if self._fd == _NOT_OPENED:
             try:
                 fd = self._open_quickly()
-                self._fd = _NO_FILE if fd is None else fd  # directly after opening: an interrupt would leak the file
+                self._fd = _NO_FILE if fd is None else fd  # set at once, so that an interrupt does not leak it
                 if fd is None:
                     return None
                 self.__del__ = partial(os.close, fd)

@@ -1,10 +1,10 @@
-"""Keys as paths below a root directory, and paths below it as keys.
+"""Conversion of keys to paths below a root directory, and of these paths to keys.
 
 Rules
 - A path never leaves the root, not even through symlinks, unless the store follows them. A symlink stands for the value
   or prefix that it points to; a dangling symlink counts as missing.
-- Each directory is checked only once. So a program that can write below the root can still replace it by a symlink
-  afterwards.
+- Each directory is checked only once. So a program that can write below the root can replace a checked directory by a
+  symlink afterwards.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
 - A listing contains only readable keys: no temporary files, symlink cycles, or names that are not keys. Symlinks that
@@ -24,7 +24,7 @@ from zarrlite.stores.base import check_key, check_prefix
 from zarrlite.stores.files import FILE_TYPE_MASK, LOCK, MISSING, RESERVED, TEMPORARY
 from zarrlite.stores.locks import LOCK_TIMEOUT
 
-_MAX_CHECKED = 10_000  # directories; the set of checked ones is cleared at this size, to bound its memory
+_MAX_CHECKED = 10_000  # directories; the set of checked directories is cleared at this size, to limit its memory
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*").fullmatch  # names that need no further check
 
 
@@ -39,7 +39,7 @@ class Root:
         follow_symlinks: bool = False,
     ) -> None:
         self.directory = directory
-        self.follow_symlinks = follow_symlinks  # whether symlinks may leave the root
+        self.follow_symlinks = follow_symlinks  # whether symlinks may lead out of the root
         self.lock_method = lock_method  # how processes exclude each other: "flock" or "file"
         self.lock_timeout = lock_timeout  # seconds to wait for a lock; None: forever
         self._base = directory if directory.endswith("/") else directory + "/"
@@ -52,7 +52,7 @@ class Root:
         return type(self), (self.directory, self.lock_method, self.lock_timeout, self.follow_symlinks)
 
     def path(self, key: str) -> str:
-        """Return the path of a key. Checks that its directories are in the root; the file may still be a symlink."""
+        """Return the path of a key. Checks that its directories are in the root; the file itself may be a symlink."""
         directory, slash, name = key.rpartition("/")
         if directory + slash not in self._checked or not (name.isalnum() or _SAFE_NAME(name)):
             check_key(key)
@@ -79,7 +79,7 @@ class Root:
         if is_reserved(prefix):
             return []
         try:
-            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it before the `try`
+            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it (files.py)
             try:
                 return sorted(filter(None, (self._entry(prefix, entry) for entry in scanned)))
             finally:
@@ -106,7 +106,7 @@ class Root:
                         os.stat(path)
                 except OSError as error:
                     if error.errno in MISSING:
-                        return  # do not remember it: it may later appear as a symlink
+                        return  # a missing directory is not remembered: it may later appear as a symlink
                     raise
                 if len(self._checked) >= _MAX_CHECKED:
                     self.forget()

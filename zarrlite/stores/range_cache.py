@@ -1,8 +1,8 @@
 """Caches of byte ranges of values, in memory or in a directory that several processes share.
 
 Rules
-- All cached ranges of a key belong to one version of its value. Storing a range of another version drops the
-  others. A version is a tag and the size of the value.
+- All cached ranges of a key belong to one version of its value. Storing a range of another version drops all ranges
+  of the previous one. A version consists of a tag and the size of the value.
 - A cache never holds more than `max_bytes`. The ranges that were used least recently are dropped first.
 - `generation(key)` changes whenever a key is dropped. A range is stored only if the generation is still the same as
   before the range was read, so that a reader never stores a value that a writer has replaced meanwhile.
@@ -10,8 +10,8 @@ Rules
   the data. An incomplete, damaged or moved file is therefore never served, but removed. Ranges are stored and dropped
   under the lock of the directory. The file `state` contains the total number of stored bytes, and a generation for each
   of `_SLOTS` groups of keys.
-- If a range cannot be read from a directory, or stored in it, this only costs a request. Failing to drop a key is an
-  error.
+- If a range cannot be read from a directory, or stored in it, this is not an error: it only costs another request to
+  the store. Failing to drop a key is an error.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ except ImportError:  # Windows
 _MAGIC = b"zlcache1"
 _HEADER = struct.Struct("<8sI")  # magic, checksum
 _TOTAL = struct.Struct("<q")
-_SLOTS = 1024  # groups of keys; all keys of a group have the same generation
+_SLOTS = 1024  # number of groups of keys; all keys of a group have the same generation
 _STATE_BYTES = _TOTAL.size * (_SLOTS + 1)
-_STORE_SECONDS = 1.0  # seconds; a range is not stored if the lock of the directory is not free after this time
+_STORE_SECONDS = 1.0  # seconds; a range is not stored if the lock of the directory is not free within this time
 _PAUSE = 0.001  # seconds; pause between two attempts to lock the directory
-_STALE_SECONDS = 3600.0  # seconds; temporary files that are older belong to processes that were killed
-_MAX_KNOWN = 2**14  # keys whose version a process remembers
+_STALE_SECONDS = 3600.0  # seconds; older temporary files were left by processes that were killed
+_MAX_KNOWN = 2**14  # maximum number of keys whose version a process remembers
 
 
 class Version(NamedTuple):
     """A version of a value, as created by `version_of` or `new_version`."""
 
-    tag: str  # hexadecimal digits: it is part of a file name
+    tag: str  # hexadecimal digits, because it is part of a file name
     size: int  # bytes of the whole value
 
 
 def version_of(tag: str, size: int) -> Version:
-    """Return the version of a value whose ETag, or another text that identifies it, is `tag`."""
+    """Return the version with this `tag`: an ETag, or another text that identifies the version of a value."""
     return Version(hashlib.sha256(tag.encode(errors="surrogatepass")).hexdigest()[:32], size)
 
 
@@ -83,7 +83,7 @@ class RangeCache(ABC):
 
     @abstractmethod
     def find(self, key: str, version: Version, span: Span) -> bytes | memoryview | None:
-        """Return a range of a version of a value. Returns None if it is not cached."""
+        """Return a cached range of this version of a value. Returns None if the range is not cached."""
 
     @abstractmethod
     def generation(self, key: str) -> int:
@@ -174,7 +174,7 @@ def _clear_caches() -> None:
         cache._clear()
 
 
-if hasattr(os, "register_at_fork"):  # a thread of the parent may have been changing a cache
+if hasattr(os, "register_at_fork"):  # another thread may have been changing a cache at the time of the fork
     os.register_at_fork(after_in_child=_clear_caches)
 
 
@@ -264,7 +264,7 @@ class DirectoryCache(RangeCache):
         if content[: _HEADER.size] == header and len(data) == span[1] - span[0]:
             return data
         with contextlib.suppress(OSError):
-            os.unlink(path)  # its bytes are part of the total until the cache is full again
+            os.unlink(path)  # its bytes are counted in the total until the next eviction
         return None
 
     def store(self, key: str, generation: int, version: Version, span: Span, data: bytes) -> None:
@@ -298,7 +298,8 @@ class DirectoryCache(RangeCache):
         if total > self.max_bytes:
             total = self._evict(self.max_bytes - self.max_bytes // 10 - nbytes - _HEADER.size)
             total += nbytes + _HEADER.size
-        self._set_total(state, total)  # before the file is renamed: after a crash, it may be too high, never too low
+        # before the file is renamed, so that after a crash the total may be too high, but never too low
+        self._set_total(state, total)
         os.makedirs(folder, exist_ok=True)
         os.replace(temporary, path)
         self._remember(key, version)
@@ -427,7 +428,7 @@ def _subfolders(folder: str) -> list[str]:
 
 
 def _remove(folder: str, names: Iterable[str], must: bool = False) -> int:
-    """Remove files in a folder. Returns their total size. With `must`, raises OSError if one cannot be removed."""
+    """Remove files in a folder. Returns their total size. With `must`, raises OSError if a file cannot be removed."""
     removed = 0
     for name in names:
         path = os.path.join(folder, name)

@@ -47,7 +47,7 @@ def store_error(error: OSError, action: str, key: str) -> StoreError:
 
 
 def foreign_error(error: Exception, named: str | Sequence[tuple[Any, ...]], action: str) -> StoreError:
-    """Return the StoreError for an exception of a store; `named` is a key, a prefix or a batch of requests."""
+    """Return the StoreError for an exception in a user's store; `named` is a key, a prefix or a batch of requests."""
     keys = [named] if isinstance(named, str) else [*dict.fromkeys(request[0] for request in named)]
     others = ""
     if len(keys) == 2:

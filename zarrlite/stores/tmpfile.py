@@ -1,11 +1,13 @@
-"""New values in files without a name (O_TMPFILE, Linux), linked when complete: fewer system calls than renaming.
+"""New values, which are written to nameless files (O_TMPFILE, Linux) and linked when complete.
+
+This takes fewer system calls than renaming temporary files.
 
 Rules
 - A killed writer leaves no temporary files.
 - All files are written before the first is linked; then they are linked in order, under the locks of their directories.
   With `fsync`, a directory is synced before the next file is linked.
-- After an error of the file system, files that have not been linked yet are discarded, and the caller stores their
-  values by renaming (atomic.py), which reports any error. All other exceptions are passed on to the caller.
+- After a file system error, files that have not been linked yet are discarded, and the caller stores their values by
+  renaming (atomic.py), which reports any error. All other exceptions are passed on to the caller.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not imply that th
 def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
     """Store values under their keys, in order, up to the first key that already exists.
 
-    Returns how many were stored: the values after these are left to the caller. Returns 0 if this module cannot handle
+    Returns how many were stored: the remaining values are left to the caller. Returns 0 if this module cannot handle
     the values or the file system.
     """
     if not MIN_TMPFILES <= len(values) <= MAX_TMPFILES or not root.has_tmpfile:
@@ -55,7 +57,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     done += 1
     except TimeoutError as error:  # the caller must not wait for the lock a second time
         raise store_error(error, "written", values[done][0]) from error
-    except OSError as error:  # renaming will hit the same error, report it and clean up
+    except OSError as error:  # the caller then stores values by renaming, which reports any error and cleans up
         root.has_tmpfile = error.errno in _TRANSIENT
     except BaseException:
         for directory in {directory for directory, _ in opened}:
@@ -63,7 +65,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
         raise
     finally:
         try:
-            any(closing)  # a single call to C: an interrupt cannot leave some of them open
+            any(closing)  # a single C call, so that an interrupt cannot leave some files open
         except OSError as error:
             while not _has_closed(closing):
                 pass

@@ -1,4 +1,4 @@
-"""Views of another store: the part under a prefix, a read-only view, or one with some values prefetched.
+"""Views of another store: the part under a prefix, a read-only view, or a view with some prefetched values.
 
 Rules
 - Every operation is forwarded as one call, to keep the optimizations of the underlying store: batches, locks, listings.
@@ -190,5 +190,5 @@ class PrefetchedStore(ReadOnlyStore):
 
 
 def prefetched(store: Store, keys: Sequence[str], byte_range: ByteRange) -> Store:
-    """Return a view of a store with values prefetched in one batch, or the store if requests to it do not wait."""
+    """Return a view of a store with values prefetched in one batch, or the store itself if this gains nothing."""
     return store if place_of(store) is None else PrefetchedStore(store, keys, byte_range)

@@ -1,4 +1,4 @@
-"""A view of a store that is notified of every change made through it.
+"""A view of a store. The view is notified of every change that is made through it.
 
 Rules
 - `changed` is called before and after each change, even if the change fails: a value that is read in between may be the
@@ -23,7 +23,7 @@ class WatchedStore(PrefixStore):
 
     @abstractmethod
     def changed(self, keys: Iterable[str]) -> None:
-        """Note that the values of these keys are about to change, or have changed."""
+        """React to a change of these keys, which is about to be made or has been made."""
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         self.changed([check_key(key)])

@@ -1,15 +1,15 @@
 """A zip file as a store: a key is the name of an entry.
 
 Rules
-- A file is read in byte ranges: first its end with the directory (zip_format.py), then the header of an entry, either
-  together with the value or, if only parts of the value are needed, before them. So a zip file in another store can be
-  read with few requests. Such a file is read-only.
+- A file is read in byte ranges: first its end, which contains the directory (zip_format.py), then headers of entries.
+  A header is read together with the value or, if only parts of the value are needed, before these parts. A zip file in
+  another store is read-only, but takes few requests to read.
 - Values are written uncompressed to a draft, a temporary file next to the zip file. When the store is closed, the
   current entries, compressed or not, are copied to another temporary file, which is synced and renamed to the zip file.
-  If the draft contains exactly these entries, it is renamed instead. Until then, the old file is unchanged.
+  If the draft contains exactly these entries, it is renamed instead. Until the rename, the old file is unchanged.
 - A lock file excludes other writers from the first change until the store is closed. Readers take no locks, and
   continue to read the file that they opened even if it is replaced.
-- A writer that is still open at exit is closed then. A forked child cannot use or close it.
+- A writer that is still open when the program exits is closed. A forked child cannot use or close it.
 - A file whose name ends in `.ozx` follows RFC-9 of OME-NGFF: zip64, no compression, documents first, a comment with the
   version.
 """
@@ -47,7 +47,7 @@ ZipSource = str | os.PathLike[str] | tuple[Store, str]
 Mode = Literal["r", "a", "w"]
 
 _MAX_EXTRA_BYTES = 64  # bytes; if the extra fields of a header are longer, the value is read by another request
-_LOCK_SECONDS = 0.2  # seconds to wait for another writer, enough to remove the lock of a killed one
+_LOCK_SECONDS = 0.2  # seconds to wait for another writer; enough to remove the lock of a killed writer
 _CREATE = files.CREATE & ~os.O_WRONLY | os.O_RDWR
 
 
@@ -301,7 +301,7 @@ class ZipStore(Store):
     def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnlyError(f"{self!r} was opened for reading only")
-        self._current()  # before acquiring a lock, which may never be released in a forked child
+        self._current()  # checked before acquiring a lock, because a lock may never be released in a forked child
 
 
 class _Member(NamedTuple):
@@ -312,7 +312,7 @@ class _Member(NamedTuple):
 
 
 class _State:
-    """The entries of a store that is not closed."""
+    """The entries of an open store."""
 
     def __init__(self, members: dict[str, _Member], comment: bytes, file: _File | None) -> None:
         self.members = members
@@ -343,7 +343,7 @@ class _File:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.starts: dict[int, int] = {}  # offset of an entry -> start of its value, if that is known
-        # without `pread`, all threads share the position of the file
+        # without `pread`, all threads share the file position
         self._guard: Any = contextlib.nullcontext() if hasattr(os, "pread") else Guard()
 
     def read(self, wanted: Sequence[tuple[Entry, tuple[int, int]]], memory: memoryview | None = None) -> list[Buffer]:
@@ -378,7 +378,7 @@ class _File:
     ) -> dict[int, Buffer]:
         """Read the headers that have not been read yet, each with its value if that is small or needed as a whole.
 
-        Returns the stored values that were read, by the offset of the entry.
+        Returns the stored values that were read, keyed by the offset of the entry.
         """
         with_values: dict[Entry, bool] = {}
         for entry, part in wanted:
@@ -400,7 +400,7 @@ class _File:
         return found
 
     def _range(self, entry: Entry, part: tuple[int, int]) -> ByteRange:
-        """Return the byte range of a part of a value in the file. A deflated value is needed as a whole."""
+        """Return the byte range of a part of a value in the file. A deflated value is always read as a whole."""
         start = self.starts[entry.offset]
         low, high = (0, entry.stored) if entry.method == DEFLATED else part
         return ByteRange(start + low, start + high)
@@ -416,7 +416,7 @@ class _File:
 
 
 class _Value(Source):
-    """A value as it was when first used."""
+    """A value as it was when it was first used."""
 
     def __init__(self, store: ZipStore, key: str) -> None:
         self._store = store
@@ -455,7 +455,7 @@ class _Value(Source):
 
 
 class _ClosedSource(Source):
-    """Takes the place of a closed file. Reads that are in progress keep the file open until they are done."""
+    """The source of a closed file. Reads that are already in progress keep the file open until they are done."""
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
         raise StoreError("the zip file was closed while it was being read")
@@ -482,7 +482,7 @@ class _Draft(_File):
         (fd,) = map(os.open, (path,), (_CREATE,), (0o666,))
         super().__init__(_OpenDescriptor(fd))
         self.path = path
-        self.end = 0  # bytes; any later bytes are from an entry that could not be written completely
+        self.end = 0  # bytes; anything after this offset is from an entry that was not written completely
         self._fd: int | None = fd
 
     def append(self, entry: Entry, blocks: Iterable[Buffer], *, zip64: bool) -> Entry:
@@ -554,15 +554,15 @@ class _Writer:
         return f"{files.temporary_name(os.path.dirname(self.path))}.{self._name}"
 
     def _remove_leftovers(self) -> None:
-        """Remove the temporary files of killed writers. This writer holds the lock, so no other one uses them."""
+        """Remove the temporary files of killed writers. This writer holds the lock, so no other writer uses them."""
         directory = os.path.dirname(self.path)
         for name in os.listdir(directory):
-            # process, count, machine, token: see `files.temporary_name`
+            # the name comes after process, count, machine and token: see `files.temporary_name`
             if name.startswith(files.TEMPORARY) and name[len(files.TEMPORARY) :].split(".", 4)[4:] == [self._name]:
                 files.discard(os.path.join(directory, name))
 
     def commit(self, members: Sequence[_Member], comment: bytes, *, ozx: bool) -> None:
-        """Replace the zip file by one with these entries, in this order. If that fails, it can be repeated."""
+        """Replace the zip file by one with these entries, in this order. If this fails, it can be called again."""
         target = self.draft
         try:
             if self._is_complete(members):
@@ -604,7 +604,7 @@ class _Writer:
 
 
 def _check_pair(source: tuple[Store, str], mode: str) -> tuple[Store, str]:
-    """Return the store and the key of a zip file in a store."""
+    """Check the store and the key of a zip file in a store, and return them."""
     if len(source) != 2 or not isinstance(source[0], Store) or not isinstance(source[1], str):
         raise ArgumentError("source must be a path, or a store and a key")
     if mode != "r":
@@ -620,7 +620,7 @@ def _check_path(path: str) -> str:
 
 
 def _document_order(key: str) -> tuple[float, str]:
-    """Return the rank of a key: documents first, by depth."""
+    """Return the sort rank of a key: documents come first, ordered by depth."""
     return (key.count("/"), key) if f"/{key}".endswith(f"/{DOCUMENT}") else (math.inf, "")
 
 
@@ -643,7 +643,7 @@ _open_writers: set[ZipStore] = set()
 
 
 def _close_writers() -> None:
-    """Close all writers at exit. A failure of one does not affect the others."""
+    """Close all writers at exit. If one cannot be closed, the others are closed nevertheless."""
     messages: list[tuple[str, type[Warning]]] = []
     for store in [*_open_writers]:
         try:

@@ -1,7 +1,8 @@
 """The zip format: its directory, the headers of its entries, and deflated values (PKWARE APPNOTE 6.3).
 
 Rules
-- The directory is authoritative. The header of an entry, which is read only with its value, must agree with it.
+- The directory is authoritative. The header of an entry, which is read only with its value, must agree with the
+  directory.
 - A file is refused if readers could disagree about its contents: if it has two end records, two entries with the same
   name, entries that overlap, or names that are not keys, or if its size contradicts the end records (for example,
   because there are bytes before the first entry).
@@ -27,7 +28,7 @@ from zarrlite.stores.base import check_key
 STORED: Final = 0  # compression methods
 DEFLATED: Final = 8
 TAIL_BYTES: Final = 2**17  # bytes at the end of a file that are read first; the end record is in the last 65,557
-HEADER_BYTES: Final = 30  # bytes; the header of an entry without its name and extra fields
+HEADER_BYTES: Final = 30  # size of the header of an entry, without its name and extra fields
 _MAX_FIELD = 0xFFFF  # maximum of 16-bit fields: the number of entries, the lengths of names and comments
 _IN_ZIP64 = 0xFFFFFFFF  # stands for a size or offset that is stored in a zip64 field instead
 # a deflated value may have this many bytes, or this many times its stored size, whichever is more
@@ -42,10 +43,10 @@ _END_MARK, _END64_MARK, _LOCATOR_MARK = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _RECORD_MARK, _HEADER_MARK = b"PK\1\2", b"PK\3\4"
 
 _ENCRYPTED = 0x1 | 0x40 | 0x2000  # bits of the flags
-_SIZES_FOLLOW = 0x8  # the sizes and the checksum are after the value
+_SIZES_FOLLOW = 0x8  # the sizes and the checksum follow the value
 _UTF8 = 0x800
 _ZIP64_FIELD, _UNICODE_NAME_FIELD = 0x0001, 0x7075  # identifiers of extra fields
-_UNIX = 3  # the system whose conventions the file attributes of an entry follow
+_UNIX = 3  # the file attributes of an entry follow the conventions of Unix
 _REGULAR_FILE = 0o100644 << 16
 _FILE_TYPE, _SYMLINK = 0o170000 << 16, 0o120000 << 16
 
@@ -54,7 +55,7 @@ class Entry(NamedTuple):
     """An entry of the directory."""
 
     key: str
-    name: bytes  # the key in its stored form
+    name: bytes  # the key as stored in the file
     method: int
     crc: int
     stored: int  # size of the stored value in bytes
@@ -92,7 +93,7 @@ def read_directory(source: Source) -> Directory | None:
         raise DataError("must not be one part of a split zip file")
     described = offset + size + len(tail) - position
     actual = source.known_size()
-    if actual is None:  # if the source does not report a size, it is known only for a small file
+    if actual is None:  # without a reported size, only that of a small file is known: the length of its tail
         actual = len(tail) if len(tail) < TAIL_BYTES else max(described, len(tail))
     if described != actual:
         raise DataError(f"must have {described} bytes according to its end records, not {actual}")
@@ -330,7 +331,7 @@ def directory(entries: Iterable[Entry], offset: int, comment: bytes, *, zip64: b
     end = b""
     if zip64 or count >= _MAX_FIELD or max(size, offset) >= _IN_ZIP64:
         version = _version(True)
-        # 44: the size of the record after this field
+        # 44 is the size of the rest of the record, after this field
         end = _END64.pack(_END64_MARK, 44, version, version, 0, 0, count, count, size, offset)
         end += _LOCATOR.pack(_LOCATOR_MARK, 0, offset + size, 1)
         count, size, offset = min(count, _MAX_FIELD), min(size, _IN_ZIP64), min(offset, _IN_ZIP64)

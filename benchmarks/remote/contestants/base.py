@@ -1,4 +1,4 @@
-"""The interface of the contestants: that of the local benchmark, and three operations for remote stores.
+"""The interface of the contestants: that of the local benchmark, plus three operations for remote stores.
 
 Rules
 - A `place` is a `Place`, a node in a bucket.

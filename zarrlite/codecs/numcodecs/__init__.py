@@ -1,7 +1,7 @@
 """The codecs of numcodecs, under the names that zarr-python writes: `numcodecs.zlib`, `numcodecs.delta` ...
 
-The classes have the names of `zarr.codecs.numcodecs`. A codec that is also registered without the prefix has one
-implementation for both names. `library.py` imports the compiled libraries that some of the codecs need.
+The classes have the same names as in `zarr.codecs.numcodecs`. A codec that is also registered without the prefix has
+one implementation for both names. `library.py` imports the compiled libraries that some of the codecs need.
 """
 
 from __future__ import annotations

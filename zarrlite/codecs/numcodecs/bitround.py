@@ -1,7 +1,7 @@
-"""The `numcodecs.bitround` codec: `bitround` for floating-point numbers, written back under its own name.
+"""The `numcodecs.bitround` codec: like `bitround`, but only for floating-point numbers.
 
 Rules
-- `keepbits` may be 0. It is refused if it exceeds the number of mantissa bits of the data type.
+- `keepbits` may be 0, but must not exceed the number of mantissa bits of the data type.
 """
 
 from __future__ import annotations

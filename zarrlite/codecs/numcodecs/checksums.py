@@ -2,8 +2,8 @@
 
 Rules
 - A checksum has four bytes, little endian. It is before the value for `crc32` and `adler32`, after it for the others.
-- For the first three, `location` overrides this position. It is written only if it differs from the default, because
-  older versions of numcodecs do not support it.
+- For the first three codecs, `location` overrides this position. Metadata contains `location` only if it differs from
+  the default, because older versions of numcodecs do not support it.
 - A checksum covers the whole value, so every partial read reads the whole value to verify it.
 - `fletcher32` is the variant in HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is
   stored as 65535, unless all words are 0.
@@ -33,7 +33,7 @@ _WEIGHTS = np.arange(_WORDS, 0, -1, dtype="u8")
 
 
 class _Checksum(Framing):
-    """Four bytes before or after the value."""
+    """A checksum of four bytes before or after the value."""
 
     at_start: bool = False
     verifies = True
@@ -52,7 +52,7 @@ class _Checksum(Framing):
         return 0 if self.at_start else 4
 
     def to_json(self) -> Json:
-        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires it, even if empty
+        return {**super().to_json(), "configuration": self.to_config()}  # zarr-python requires `configuration`
 
     def frame(self, value: Value) -> tuple[Buffer, Buffer]:
         checksum = self.checksum(join(value)).to_bytes(4, "little")

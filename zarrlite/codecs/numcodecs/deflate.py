@@ -1,7 +1,7 @@
 """The `numcodecs.gzip` and `numcodecs.zlib` codecs: RFC 1952 and RFC 1950.
 
 Rules
-- `numcodecs.gzip` is `gzip` with another default level; each is written back under its own name.
+- `numcodecs.gzip` differs from `gzip` only in its name and in its default level.
 - A zlib value is a single stream: bytes after it are an error.
 """
 

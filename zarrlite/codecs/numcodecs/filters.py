@@ -9,8 +9,8 @@ Rules
 - Numbers are computed with the same numpy operations as in numcodecs, so that both libraries store the same bytes.
 - Numcodecs silently changes numbers that are beyond the range of the encoded data type. Here they are an error, except
   for elements that are equal to the fill value, because chunks at the edge of an array are padded with it.
-- As in zarr-python, encoded arrays have the same number as their fill value. If the encoded data type cannot represent
-  it, the chain cannot contain a sharding codec.
+- As in zarr-python, the fill value is not encoded: an encoded array has the same fill value as the decoded one. If the
+  encoded data type cannot represent this number, the chain cannot contain a sharding codec.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def numpy_type(text: str, member: str, kinds: str) -> np.dtype[Any]:
 class _Filter(ArrayArrayCodec):
     """A codec whose configuration names the decoded and the encoded data type."""
 
-    kinds: ClassVar[str] = "biufc"  # permitted kinds of both data types, as numpy names them
+    kinds: ClassVar[str] = "biufc"  # permitted values of `dtype.kind` for both data types
     decoded_member: ClassVar[str] = "dtype"
     encoded_member: ClassVar[str] = "astype"
 
@@ -85,7 +85,7 @@ class _Conversion(_Filter):
         return encoded.reshape(spec.shape)
 
     def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
-        """Return which elements are beyond the range of the encoded data type."""
+        """Return a mask of the elements that are beyond the range of the encoded data type."""
         if encoded.dtype.kind in "biu":
             return encoded != converted.astype("f8" if converted.dtype.kind == "f" else converted.dtype)
         return ~np.isfinite(encoded) & np.isfinite(array)
@@ -169,7 +169,8 @@ class FixedScaleOffset(_Conversion):
     def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
         if spec.dtype.kind == "f":
             return super()._changed(array, converted, encoded, spec)
-        # integers may wrap if decoding undoes it; the tolerance is for rounding to 1 / scale, then towards zero
+        # integers may wrap around if decoding reverses that; an error is tolerated if it can be due to rounding, which
+        # changes a number by up to 0.5 / scale while encoding and by less than 1 while decoding
         error = self.decode(encoded, spec).astype("f8") - array.astype("f8")
         return abs(error) >= 1 + 0.5 / abs(self.scale)
 
@@ -179,7 +180,7 @@ class FixedScaleOffset(_Conversion):
             return (array / scale + offset).astype(spec.dtype)
 
     def _parameters(self, dtype: np.dtype[Any]) -> tuple[float, float]:
-        """Return offset and scale; both as floats if one is an integer beyond the range of the data type."""
+        """Return offset and scale. Both become floats if one is an integer beyond the range of the data type."""
         if dtype.kind in "iu" and not all(_fits(x, dtype) for x in (self.offset, self.scale)):
             return float(self.offset), float(self.scale)
         return self.offset, self.scale

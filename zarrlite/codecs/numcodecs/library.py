@@ -9,7 +9,7 @@ from zarrlite.errors import DependencyError
 
 
 def library(module: str, codec: str) -> Any:
-    """Import a module for a codec. Raises DependencyError, which names the extra, if it is not installed."""
+    """Import a module for a codec. If it is not installed, raises DependencyError, which names the extra to install."""
     package = module.partition(".")[0]
     try:
         importlib.import_module(package)

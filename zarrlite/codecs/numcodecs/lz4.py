@@ -1,4 +1,4 @@
-"""The `numcodecs.lz4` codec: the decoded size in four bytes, little endian, and one LZ4 block.
+"""The `numcodecs.lz4` codec: the decoded size as a little-endian integer of four bytes, followed by one LZ4 block.
 
 It is implemented with numcodecs (install zarrlite[numcodecs]).
 """
@@ -40,7 +40,7 @@ class LZ4(BytesBytesCodec):
 def decode_block(data: Buffer, limit: int, codec: str) -> Buffer:
     """Decode one LZ4 block that is preceded by its decoded size."""
     if len(data) < 4:
-        raise TruncatedError(f"has {len(data)} bytes, but the decoded size alone takes 4")
+        raise TruncatedError(f"has {len(data)} bytes, but its header alone has 4")
     size = int.from_bytes(data[:4], "little")
     if size > limit:
         raise TruncatedError(f"claims to decompress to {size} bytes, but at most {limit} are allowed")

@@ -1,7 +1,8 @@
 """The `numcodecs.lzma` codec: the formats of liblzma, with any of its filters.
 
 Rules
-- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which needs `filters`); 0 reads the first two, and cannot write.
+- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which requires `filters`). With 0, the first two can be read, but nothing
+  can be written.
 - `preset` and `filters` are mutually exclusive.
 - The memory of the decompressor is limited, because a small value can request a dictionary of 4 GiB.
 """
@@ -19,7 +20,7 @@ from zarrlite.extensions.config import Config, Json
 from zarrlite.extensions.registry import register
 from zarrlite.pipeline.codec import BytesBytesCodec
 
-_MEMORY = 2**28  # bytes; limit for a decompressor; preset 9 needs a quarter of this for its dictionary
+_MEMORY = 2**28  # bytes; memory limit of a decompressor; the dictionary of preset 9 takes a quarter of this
 _MAX_DICTIONARY = 2**27  # bytes; the largest `dict_size` of a filter
 _FILTER_MEMBERS = ("dict_size", "lc", "lp", "pb", "mode", "nice_len", "mf", "depth", "dist", "start_offset", "preset")
 
@@ -33,7 +34,7 @@ class LZMA(BytesBytesCodec):
     format: int = lzma.FORMAT_XZ
     check: int = -1
     preset: int | None = None
-    filters: tuple[Any, ...] | None = None  # dictionaries, as the lzma module expects them
+    filters: tuple[Any, ...] | None = None  # in the form that Python's lzma module expects
 
     def __post_init__(self) -> None:
         if self.filters is not None:
@@ -81,7 +82,7 @@ class LZMA(BytesBytesCodec):
 
 
 def _preset(config: Config) -> int | None:
-    """Return the preset: a level from 0 to 9, with or without the flag for more effort."""
+    """Return the preset: a level from 0 to 9, optionally combined with the flag PRESET_EXTREME."""
     if config.raw("preset", None) is None:
         return None
     preset = config.integer("preset", 0, 2**32 - 1)
@@ -91,7 +92,7 @@ def _preset(config: Config) -> int | None:
 
 
 class _Filter(dict[str, int]):
-    """A filter as a dictionary that can be hashed."""
+    """A filter as a hashable dictionary."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(sorted(self.items())))

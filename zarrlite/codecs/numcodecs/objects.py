@@ -2,7 +2,7 @@
 
 Rules
 - `categorize` stores each string as the number of its label, counting from 1. The number 0 stands for any string that
-  is not a label, and is read as "". Writing such a string is refused, unless it is "" or the fill value.
+  is not a label, and is read as "". A string without a label is refused, unless it is "" or the fill value.
 - `json2` stores text as one JSON array: the elements, the dtype and the shape. Elements that are not text are refused.
 - `vlen-array` uses the format of `vlen-bytes`. Each element consists of the bytes of a one-dimensional array of
   `dtype`. Zarr has no data type for such elements, so their data type is `bytes`.
@@ -148,5 +148,5 @@ class VLenArray(VlenBytes):
         items, size = super().split(data, count), self._itemsize()
         for item in items:
             if len(item) % size:
-                raise DataError(f"has an array of {len(item)} bytes, which is not a multiple of {size}")
+                raise DataError(f"contains an array of {len(item)} bytes, which is not a multiple of {size}")
         return items

@@ -3,8 +3,8 @@
 Rules
 - This is not the format of the registered codec `packbits`: the first byte is the number of padding bits, and the
   first element is the most significant bit.
-- Encoded arrays have one dimension and the data type uint8. Absent chunks have no encoded form, so the chain cannot
-  contain a sharding codec.
+- Encoded arrays have one dimension and the data type uint8. They have no fill value, because the first byte is a count,
+  so a sharding codec, which requires one for absent inner chunks, cannot follow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PackBits(ArrayArrayCodec):
     name = "numcodecs.packbits"
 
     def to_json(self) -> Json:
-        return {**super().to_json(), "configuration": {}}  # zarr-python requires it
+        return {**super().to_json(), "configuration": {}}  # zarr-python requires `configuration`
 
     def encoded_spec(self, spec: ArraySpec) -> ArraySpec:
         if spec.dtype.kind != "b":

@@ -2,8 +2,9 @@
 
 Rules
 - A chunk is a file in pcodec's standalone format, with all elements in row-major order.
-- The configuration affects only writing. Its members are those of numcodecs.
-- numcodecs 0.17 renamed the `delta_spec` "none" to "no_op". Both are read, and each is written back as it was read.
+- The configuration affects only writing. It has the same members as in numcodecs.
+- numcodecs 0.17 renamed the `delta_spec` "none" to "no_op". Both names are accepted, and each is kept when
+  metadata is rewritten.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class PCodec(ArrayBytesCodec):
 
     def decode(self, data: Buffer, spec: ArraySpec) -> NDArray:
         standalone = _module(self.name).standalone
-        elements = np.empty(spec.size + 1, spec.dtype)  # room for one more than expected, to detect surplus elements
+        elements = np.empty(spec.size + 1, spec.dtype)  # room for one extra element, to detect that there are too many
         progress = standalone.simple_decompress_into(bytes(data), elements)
         count = progress.n_processed
         if not progress.finished:
@@ -89,6 +90,6 @@ class PCodec(ArrayBytesCodec):
 
 
 def _module(codec: str) -> Any:
-    """Return the module of numcodecs, which imports pcodec. Raises DependencyError if one of them is missing."""
+    """Return the pcodec module of numcodecs. Raises DependencyError unless both numcodecs and pcodec are installed."""
     library("pcodec", codec)
     return library("numcodecs.pcodec", codec)

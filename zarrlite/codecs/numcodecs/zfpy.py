@@ -2,8 +2,8 @@
 
 Rules
 - `mode` is a number defined by zfp: 2 for a fixed `rate`, 3 for a fixed `precision`, 4 for a fixed `tolerance`.
-- The header of a value states its type, shape and parameters. Type and shape are compared with the chunk before
-  anything is allocated; the parameters of the configuration affect only writing.
+- The header of a value states its type, shape and parameters. Type and shape are compared with those of the chunk
+  before anything is allocated; the parameters in the configuration affect only writing.
 """
 
 from __future__ import annotations

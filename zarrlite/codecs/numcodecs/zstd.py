@@ -1,4 +1,4 @@
-"""The `numcodecs.zstd` codec: `zstd` with another default level, written back under its own name."""
+"""The `numcodecs.zstd` codec, which differs from `zstd` only in its name and in its default level."""
 
 from __future__ import annotations
 

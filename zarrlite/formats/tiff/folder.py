@@ -3,8 +3,8 @@
 Rules
 - Every `.tif` and `.tiff` file is a chunk. A file is refused if its name is not a chunk key, or if its pixels differ
   in shape or format from those of the first file.
-- `pad` skips the bytes before and after the strip (many programs write the header last), so the numbers of these bytes
-  must be the same in every file.
+- `pad` skips the bytes before and after the strip (many programs write the header last), so every file must have the
+  same number of bytes before its strip, and the same number after it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from zarrlite.selections.selection import Shape
 from zarrlite.stores import Listing, Store
 
 _is_tiff = re.compile(r".*\.tiff?", re.IGNORECASE | re.DOTALL).fullmatch
-# groups: "c" and its separator, coordinates, the last separator between them, suffix
+# regex groups: "c" and the separator after it, coordinates, the last separator between coordinates, suffix
 _split_key = re.compile(r"(c[/.])?([0-9]+(?:([/.])[0-9]+)*)(\.[^0-9/][^/]*)").fullmatch
 _MAX_LITERAL_BYTES: Final = 2**16  # bytes; longer headers are not copied into zarr.json as literal padding
 
@@ -117,7 +117,7 @@ def _coords(encoding: SuffixKeys, key: str, ndim: int) -> Shape:
 
 
 def _check_same(image: TiffImage, first: TiffImage, key: str, first_key: str) -> None:
-    """Refuse a file that the metadata of the first file does not describe."""
+    """Raise DataError if a file differs from the first one, which determines the metadata."""
     header, first_header = image.header, first.header
     for name, actual, expected in (
         ("shape", header.shape, first_header.shape),
@@ -156,8 +156,8 @@ def _check_shape(shape: Any, coords: list[Shape], chunks: Shape, keys: list[str]
 def _codecs(store: Store, key: str, image: TiffImage) -> list[Codec]:
     """Return the codec chain of the files.
 
-    The bytes around the strip become literal padding if that is possible, so that chunks that are written later are
-    TIFF files, too.
+    The bytes around the strip become literal padding if that is possible: chunks that are written later are then TIFF
+    files, too.
     """
     header = image.header
     chain: list[Codec] = [Bytes(header.byteorder)]

@@ -4,8 +4,8 @@ Rules (TIFF 6.0, Section 2; proposal `pad`, Example 1)
 - A header is the 8-byte image file header, one image file directory with 12 bytes for each tag, and the values that are
   longer than 4 bytes. The pixels follow it.
 - A tag is written only if readers require it or its default would be wrong. The header of a grey 256 x 256 `uint16`
-  chunk is therefore exactly what the proposal's base64 text decodes to (110 bytes; its hexdump, 102 bytes, is wrong).
-- `StripByteCounts` is the number of bytes that follow, so the header of a compressed chunk depends on the chunk.
+  chunk is therefore exactly what the proposal's base64 text decodes to, 110 bytes; its hexdump of 102 bytes is wrong.
+- `StripByteCounts` is the number of bytes after the header, so the header of a compressed chunk depends on the chunk.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Header:
 
     @property
     def pixel_bytes(self) -> int:
-        """The size of all pixels in bytes, uncompressed."""
+        """The size of the uncompressed pixels in bytes."""
         return math.prod(self.shape) * DATA_TYPES[self.data_type][1] // 8
 
     @property
@@ -137,7 +137,8 @@ class Header:
         """Return the header of a strip of this many bytes."""
         order, mark = BYTE_ORDERS[self.byteorder]
         fields = self._fields(0, 0)
-        # the values follow the image file header, the entries with their number, and the offset of the next directory
+        # values of more than 4 bytes are stored after the image file header, the number of entries, the entries, and
+        # the offset of the next directory
         values_offset = 8 + 2 + 12 * len(fields) + 4
         strip_offset = values_offset + sum(n for n in map(_value_bytes, fields.values()) if n > 4)
         if strip_offset + strip_bytes > MAX_LONG:

@@ -3,7 +3,7 @@
 Rules
 - The file is not trusted: every offset is checked before it is followed, and no number in the file causes a large read.
 - Features that `pad`, `zstd` and `bytes` cannot express are refused: tiles, several strips or pages, separate planes,
-  predictors, other compressions, samples that are not whole bytes, colours other than grey and RGB, BigTIFF.
+  predictors, other compression schemes, samples that are not whole bytes, colours other than grey and RGB, BigTIFF.
 - Pixels are not read. Tags that do not change the meaning of pixels are skipped.
 """
 
@@ -43,7 +43,7 @@ _DEFAULTS: Final = {
     Tag.Predictor: 1,
     Tag.SampleFormat: 1,
 }
-# tags that must have their default value: with any other value, the stored numbers are not the pixels in order
+# tags that must have their default value; otherwise the stored numbers are not the pixels in row-major order
 _DEFAULT_REQUIRED: Final = (Tag.FillOrder, Tag.Orientation, Tag.PlanarConfiguration, Tag.Predictor)
 _DATA_TYPE_OF: Final = {value: name for name, value in DATA_TYPES.items()}
 _COMPRESSION_OF: Final = {value: name for name, value in COMPRESSIONS.items()}
@@ -67,7 +67,7 @@ def read_image(store: Store, key: str) -> TiffImage:
 
 
 class _File:
-    """A file that is read in small blocks; the last block is kept."""
+    """A file that is read in small blocks. The last block is kept in memory."""
 
     def __init__(self, store: Store, key: str) -> None:
         self.store, self.key = store, key
@@ -113,7 +113,7 @@ class _Directory:
             raise DataError("must have one page, not several")
 
     def values(self, tag: Tag, max_count: int = 1) -> tuple[int, ...]:
-        """Return the values of a tag, at most `max_count`, or its default."""
+        """Return the values of a tag, or its default. Raises DataError if there are more than `max_count`."""
         if tag not in self.entries:
             if tag not in _DEFAULTS:
                 raise DataError(f"must have the tag {tag.name}")

@@ -2,8 +2,7 @@
 
 Rules
 - The script is self-contained: pressing Tab does not start Python.
-- Commands, options and their choices are completed from the grammar of the command; everything else is completed as a
-  path.
+- Commands, options and their choices come from grammar.py; everything else is completed as a path.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _words(command: Command) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Quote a word for any of the three shells."""
+    """Quote a word so that bash, zsh and fish take it literally."""
     escaped = text.replace("'", "'\\''")
     return f"'{escaped}'"
 

@@ -132,7 +132,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _check_reports(args: argparse.Namespace) -> None:
-    """Refuse, before anything is run, to overwrite something that is not a report, such as the harness."""
+    """Refuse to overwrite anything that is not a report, such as the harness. Called before any case is run."""
     for name in ("json", "junit", "markdown", "html"):
         target = getattr(args, name, None)
         if not isinstance(target, str):

@@ -39,7 +39,7 @@ def clean(text: object) -> str:
 
 
 class Styled(str):
-    """Text that has passed through `clean`, and may contain colours."""
+    """Text that has passed through `clean` and may contain colour codes."""
 
 
 class Progress(Protocol):
@@ -65,7 +65,7 @@ class Console:
         self.stdout.write(f"{text}\n")
 
     def style(self, text: object, name: str) -> Styled:
-        """Return clean text, coloured on a terminal; `name` is good, bad, warn, bold, dim, name or number."""
+        """Return clean text, coloured on a terminal. `name` is one of good, bad, warn, bold, dim, name and number."""
         return Styled(_paint(clean(text), name) if self.color else clean(text))
 
     def json(self, value: Any) -> None:
@@ -98,7 +98,7 @@ class Console:
         return shutil.get_terminal_size().columns if self.stdout.isatty() else None
 
     def _records(self, headers: Sequence[str], cells: list[list[str]]) -> None:
-        """Print each cell on a line of its own: a table that is too wide would be broken within words."""
+        """Print each cell on a line of its own. A terminal would break the lines of a wide table within words."""
         for i, line in enumerate(cells):
             if i:
                 self.print()
@@ -148,7 +148,7 @@ class Console:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Progress]:
-        """Show progress on a terminal while the block runs. The block must call `advance` `total` times."""
+        """Show progress on a terminal while the block runs. The block must advance it by `total` steps in all."""
         if not self.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield _NoProgress()
         elif _have_rich():

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     source = open_node(args.source)
     target, path = split(args.target)
-    with target:  # closing it completes a zip file
+    with target:  # a zip file is complete once its store is closed
         job = Copy(source, target, path)
         with console.progress("copy", job.total) as progress:
             done = job.run(overwrite=args.overwrite, dask=args.dask, advance=progress.advance)

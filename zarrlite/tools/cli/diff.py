@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _pair_nodes(left: Node, right: Node) -> Iterator[tuple[str, Node | None, Node | None]]:
-    """Yield the nodes of both hierarchies by path. None marks a node that a hierarchy does not contain."""
+    """Yield every path with its node in each hierarchy, or None where a hierarchy does not contain it."""
     below_a = {descendant.path: descendant.node for descendant in walk(left)}
     below_b = {descendant.path: descendant.node for descendant in walk(right)}
     yield "", left, right
@@ -86,7 +86,7 @@ def _compare(
 
 def _document(node: Any) -> Any:
     document = node.metadata.to_json()
-    document.pop("consolidated_metadata", None)  # the original documents are compared instead
+    document.pop("consolidated_metadata", None)  # contains only copies of documents that are compared themselves
     return {"attributes": {}, **document}
 
 
@@ -143,7 +143,7 @@ def _compare_values(path: str, a: Array, b: Array, console: Console) -> Iterator
 
 
 def _index(block: Any, flat: int, origin: list[int]) -> list[int]:
-    """Return the index in the array of an element of a block, given its flat index in the block."""
+    """Convert the flat index of an element in a block to its index in the array."""
     return [int(i) + start for i, start in zip(np.unravel_index(flat, block.shape), origin, strict=True)]
 
 
@@ -161,7 +161,7 @@ def _unequal(a: Any, b: Any) -> Any:
 
 
 def _unequal_as_text(a: Any, b: Any) -> Any:
-    """Return a mask of the elements whose Python values have different representations."""
+    """Return a mask of the elements whose Python values differ in their `repr`."""
     pairs = zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)
     return np.fromiter((repr(x) != repr(y) for x, y in pairs), bool, a.size).reshape(a.shape)
 
@@ -172,7 +172,7 @@ def _distances(a: Any, b: Any) -> Any:
     if not kinds <= set("biufc"):
         return None
     if a.dtype == b.dtype and kinds <= set("biu"):
-        # unsigned subtraction is exact, even if the cast of a negative number wraps around
+        # casting a negative number to unsigned wraps around, but so does the subtraction: the difference is exact
         return np.where(a > b, a, b).astype("u8") - np.where(a > b, b, a).astype("u8")
     wide = np.clongdouble if "c" in kinds else np.longdouble
     with np.errstate(all="ignore"):

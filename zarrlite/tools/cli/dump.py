@@ -1,13 +1,13 @@
 """`zarrlite dump`: print values as text, CSV, JSON or .npy.
 
 Rules
-- `--format` or else the extension of the output file determines the format; unknown extensions are refused.
+- The format is set by `--format`, or otherwise by the extension of the output file; unknown extensions are refused.
 - CSV and .npy are written in pieces, so that memory is bounded. Text is abbreviated as numpy abbreviates it, and only
   the values shown are read.
 - In CSV, an apostrophe is put before text that a spreadsheet would take for a formula.
 - In CSV, a struct has a column for each field, and the first line contains the names of the fields.
-- In JSON, a value has the form of a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN". Points in
-  time are text instead, such as "2024-01-31".
+- In JSON, a value is written like a fill value in `zarr.json`, so that no precision is lost and NaN is "NaN". Points in
+  time are written as text instead, such as "2024-01-31".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=_FORMATS.values(), help="default: the extension of FILE, or text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE (default: standard output)")
     parser.add_argument("--full", action="store_true", help="do not abbreviate text")
-    parser._negative_number_matcher = re.compile(r"-\d")  # so that -1,: is a selection, not an option
+    parser._negative_number_matcher = re.compile(r"-\d")  # so that argparse takes -1,: for a selection
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -134,7 +134,7 @@ def _read_corners(array: Array, index: Index, shape: tuple[int, ...]) -> Any:
             coordinates.append([i])
             continue
         selected = selected_indices(i, length)
-        if len(selected) > 2 * _EDGE_ITEMS:  # the additional value makes numpy print "..."
+        if len(selected) > 2 * _EDGE_ITEMS:  # one value more than is shown makes numpy print "..."
             coordinates.append([*selected[: _EDGE_ITEMS + 1], *selected[-_EDGE_ITEMS:]])
         else:
             coordinates.append(list(selected))
@@ -147,7 +147,7 @@ def _write_csv(array: Array, index: Index, output: TextIO, full: bool, progress:
     if len(shape) > 2:
         example = ",".join(["0"] * (len(shape) - 2) + [":", ":"])
         raise ArgumentError(
-            f"a selection for CSV must have at most 2 dimensions, not {len(shape)}; select less, such as {example}"
+            f"a selection for CSV must have at most 2 dimensions, not {len(shape)}; select a slice such as {example}"
         )
     writer = csv.writer(output, lineterminator="\n")
     shown: Callable[[object], str] = clean if output.isatty() else str
@@ -210,7 +210,7 @@ def _write_json(array: Array, index: Index, output: TextIO, full: bool, progress
 
 
 def _to_json(data_type: DataType) -> Callable[[Any], Any]:
-    """Return a function that converts a value to JSON: a point in time to text, others to the form of fill values."""
+    """Return a function that converts a value to JSON: a point in time to text, any other value like a fill value."""
     if isinstance(data_type, Datetime64) and data_type.unit != "generic":
         return str
     if isinstance(data_type, Struct):

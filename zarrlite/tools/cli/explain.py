@@ -24,9 +24,9 @@ HELP = "explain a stored object or a chunk byte by byte"
 EXAMPLE = "zarrlite explain image.zarr c/0/0"
 _MAX_CHUNKS = 16  # chunks and index entries of a shard that are shown without --all
 _DUMP_BYTES = 8  # bytes shown of each range
-_WIDE = 132  # columns; a narrower terminal does not show the bytes
+_WIDE = 132  # columns; on a narrower terminal, the bytes are not shown
 _HEADERS = ("start", "size", "what", "by", "detail", "bytes")
-_STYLES = {  # by role of a range; other roles are dim
+_STYLES = {  # role of a range -> style; ranges with other roles are dim
     "chunk": "bold",
     "shard": "bold",
     "elements": "name",
@@ -143,7 +143,7 @@ def _rows(
 
 
 def _details(r: Range, views: list[Range]) -> Iterator[str]:
-    """Yield the details of a range in words. Ranges in `views` are interpretations of its decoded form."""
+    """Yield the details of a range in words, including those of `views`, which interpret its decoded form."""
     detail = r.detail
     if "holds" in detail:
         yield "holds [" + ", ".join(f"{start}:{stop}" for start, stop in detail["holds"]) + "]"

@@ -10,7 +10,7 @@ from zarrlite.extensions.config import Json
 
 
 def parse_list(text: str, flag: str) -> list[Json]:
-    """Parse several extensions. The text `none` is an empty list.
+    """Parse several extensions. The text `none` means an empty list.
 
     >>> parse_list("bytes,zstd:level=9", "--codecs")
     ['bytes', {'name': 'zstd', 'configuration': {'level': 9}}]
@@ -48,7 +48,7 @@ def parse_lengths(text: str, flag: str, ndim: int) -> tuple[int, ...]:
 
 
 def _parse_named(item: str, flag: str) -> Json:
-    """Parse `name` or `name:member=value:member=value`. A value that is not JSON is a string."""
+    """Parse `name` or `name:member=value:member=value`. A value that is not JSON is taken as a string."""
     name, *members = _split(item, ":")
     if not name.strip():
         raise ArgumentError(f"{flag}: {item!r} must begin with the name of an extension")

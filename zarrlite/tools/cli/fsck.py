@@ -1,7 +1,7 @@
 """`zarrlite fsck`: read every stored object of an array or a hierarchy, and report what is wrong.
 
-Nothing is changed unless an option requests it. `--repair` makes only safe repairs. The other two repairs can remove
-useful information, so they have their own options.
+Nothing is changed unless an option requests it. `--repair` makes only safe repairs. Repairs that can remove useful
+information have options of their own: `--repair-outside` and `--repair-consolidated`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     }
     repairable = {kind for name, kind in REPAIRS.items() if requested[name]}
     kept: list[Problem] = []  # problems to report or repair at the end
-    report_at_end = console.as_json or console.stderr.isatty()  # a progress bar and lines of text would mix
+    report_at_end = console.as_json or console.stderr.isatty()  # printing lines would break up the progress bar
     checked = found = unsupported = 0
     total = sum(1 for _ in store.list_prefix(key_prefix(path))) if console.stderr.isatty() else 0
     with console.progress(f"checking {args.location}", total) as progress:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             raise
     for problem in kept if report_at_end and not console.as_json else ():
         _print(console, problem)
-    with store:  # closing it completes a zip file
+    with store:  # a zip file is complete once its store is closed
         repaired = repair(store, [problem for problem in kept if problem.kind in repairable])
     if console.as_json:
         console.json(
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         _print_summary(console, checked, found, repaired)
     if found == unsupported > 0:
-        return 4  # the exit code for an unknown extension, as for every command
+        return 4  # as for every command that meets an unknown extension
     return int(found > len(repaired))
 
 

@@ -1,7 +1,7 @@
 """The commands, their options and their arguments as data, which is extracted from the argparse parsers.
 
 Rules
-- Shell completion and the reference page are generated from this data, so that neither can differ from the command.
+- Shell completion and the reference page are generated from this data, so that both always match the command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Option:
 
     flags: tuple[str, ...]
     help: str
-    value: str  # the placeholder of its value; empty if the option takes no value
+    value: str  # the placeholder for its value, such as FILE; empty if the option takes no value
     choices: tuple[str, ...]
 
 

@@ -22,7 +22,7 @@ from zarrlite.tools.cli.nodes import Descendant, Node, kind, walk
 
 HELP = "show the metadata of a hierarchy with all attributes"
 EXAMPLE = "zarrlite header experiment.zarr"
-_MAX_CHARACTERS = 200  # characters of an attribute; the rest is left out
+_MAX_CHARACTERS = 200  # characters shown of an attribute; the rest is cut off
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +84,7 @@ def _settings(array: Array) -> Iterator[tuple[str, str]]:
 
 
 def _chain(extensions: Any) -> str:
-    """Return the names of extensions, with the codecs inside of shards in parentheses."""
+    """Return the names of extensions, with the codecs inside shards in parentheses."""
     names = []
     for extension in extensions:
         inner = () if isinstance(extension, Ignored) else getattr(extension, "codecs", ())

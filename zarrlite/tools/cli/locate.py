@@ -1,7 +1,8 @@
 """Resolve the location of a node: a path, a URL, or a path into a hierarchy.
 
 Rules
-- A path into a hierarchy is split at the root: the topmost directory from which only groups lead down to the node.
+- A path into a hierarchy is split at the root node, which is found by going up from the node as long as the parent
+  directory is a group.
 - A path into a zip file is split at the file.
 - The environment variable `ZARRLITE_STORAGE_OPTIONS` contains the `storage_options` for URLs of object stores, as JSON.
 - Errors name the location as the user typed it, and say what is there.
@@ -28,7 +29,7 @@ _VERSION_2 = {".zarray": "array", ".zgroup": "group"}  # documents of Zarr v2 ->
 
 
 def open_location(location: str) -> Store:
-    """Return the store of a location, even if the location is a file."""
+    """Return the store at a location without checking the location, which may be a file."""
     return open_store(location, check=False, storage_options=_storage_options() if is_remote(location) else None)
 
 
@@ -157,7 +158,7 @@ def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
         try:
             exists = any(store.list_prefix(key_prefix(path)))
         except StoreError:
-            exists = True  # not known, since the server cannot be listed
+            exists = True  # unknown, since the server cannot be listed
     if not exists:
         message = f"{location} does not exist"
     elif has(JOURNAL):

@@ -108,7 +108,7 @@ def _run(arguments: list[str]) -> int:
     console = Console()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        if not sys.flags.dev_mode:  # an interrupt may leave a directory listing open
+        if not sys.flags.dev_mode:  # raised if an interrupt left a directory listing open
             warnings.simplefilter("ignore", ResourceWarning)
         warnings.showwarning = lambda message, *_: console.warn(str(message))
         try:
@@ -146,7 +146,7 @@ def _parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     except TypeError:  # a command with subcommands
         return parser.parse_args(arguments)
     except AttributeError as error:
-        # after Ctrl-C, argparse restores values, which raises AttributeError if it has not saved them yet
+        # argparse restores saved values at the end, which raises AttributeError if Ctrl-C came before they were saved
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
@@ -200,7 +200,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """Describe an error in one line. Keyword arguments become options of the command line."""
+    """Describe an error in one line. In messages, `overwrite=True` becomes the option `--overwrite`."""
     if isinstance(error, KeyboardInterrupt):
         return "; ".join(["interrupted", *map(str, error.args)])
     if isinstance(error, MemoryError):

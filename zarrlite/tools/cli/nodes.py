@@ -9,7 +9,7 @@ from zarrlite.errors import ZarrliteError
 from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 
-Node = Array | Group | ZarrliteError  # an error is the reason why a node cannot be opened
+Node = Array | Group | ZarrliteError  # an error says why the node cannot be opened
 
 
 class Descendant(NamedTuple):

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     source = open_array(args.source)
     store, path = split(args.target)
-    with store:  # closing it completes a zip file
+    with store:  # a zip file is complete once its store is closed
         job = Reencoding(source, store, path, reencoded_metadata(source, **_changes(args, source.ndim)))
         with console.progress("reencode", job.total) as progress:
             done = job.run(overwrite=args.overwrite, dask=args.dask, advance=progress.advance)

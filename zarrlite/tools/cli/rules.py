@@ -7,7 +7,7 @@ from typing import Any
 from zarrlite.errors import MetadataError
 
 CORE = "Zarr v3 core specification"
-# ends of the names of documents in other formats -> the specification of the format
+# suffixes of the names of documents in other formats -> the specification of the format
 _OTHER_FORMATS = {
     (".zarray", ".zgroup", ".zattrs", ".zmetadata"): "Zarr v2 specification",
     (".array.json", ".group.json"): "Zarr v3 core specification, draft of 2022",
@@ -32,12 +32,12 @@ _REMEDIES = {
 
 
 def remedy(fault: MetadataError) -> str:
-    """Return advice for the kind of a fault. The message of the fault contains the details."""
+    """Return advice for this kind of fault. The message of the fault contains the details."""
     return _REMEDIES[fault.kind]
 
 
 def rule(fault: MetadataError, document: Any) -> str:
-    """Return the specification that a fault violates: of the innermost extension, of another format, or the core."""
+    """Name the specification that a fault violates: that of an extension, that of another format, or the core spec."""
     tokens = [token.replace("~1", "/").replace("~0", "~") for token in fault.pointer.split("/")[1:]]
     for ends, other in _OTHER_FORMATS.items():
         if fault.document.endswith(ends):

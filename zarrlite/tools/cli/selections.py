@@ -1,4 +1,4 @@
-"""Selections in numpy's syntax, such as `0:10,::2,5`, and reading large ones in pieces.
+"""Parse selections in numpy's syntax, such as `0:10,::2,5`, and read large ones in pieces.
 
 Rules
 - A selection consists of integers, slices and at most one `...`; no part of it is evaluated as code.

@@ -50,7 +50,7 @@ def _open(location: str) -> Array | Group:
         return open_node(location)
     except NodeNotFoundError:
         try:
-            return open_any(open_location(location))  # an N5 container, or a folder of TIFF files
+            return open_any(open_location(location))  # also opens N5 containers and folders of TIFF files
         except NodeNotFoundError:
             pass
         raise

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _is_file(location: str, folder: Store) -> bool:
-    """Whether a location is a file. A store that is not on a disk has no folders: every key in it is a file."""
+    """Whether a location is a file. In a store that is not on a local disk, every key is a file."""
     if isinstance(folder, LocalStore):
         return os.path.isfile(folder.root)
     directory, name = _split(location)

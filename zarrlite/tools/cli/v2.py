@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     store, path = split(args.location)
     if args.write:
-        with store:  # closing it completes a zip file
+        with store:  # a zip file is complete once its store is closed
             written = v2.write_documents(store, path=path, overwrite=args.overwrite)
         if console.as_json:
             console.json({"written": written})

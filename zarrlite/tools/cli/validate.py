@@ -60,7 +60,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _read(location: str) -> bytes:
-    """Read a document. If it is too large, read one byte more than the limit."""
+    """Read a document, but at most one byte more than the size limit, which is enough to refuse it."""
     if location == "-":
         return sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
     with open(location, "rb") as file:
@@ -74,8 +74,8 @@ class _Validator:
         self.strict = strict
         self.schemas = schemas
         self.count = 0  # documents checked
-        self.faults: list[tuple[MetadataError, Any]] = []  # each with its parsed document
-        self.repairs: list[tuple[str, MetadataWarning]] = []  # each with the name of its document
+        self.faults: list[tuple[MetadataError, Any]] = []  # a fault, and the parsed document that contains it
+        self.repairs: list[tuple[str, MetadataWarning]] = []  # the name of a document, and a repair made to it
 
     def check_document(self, data: Any, name: str) -> Any:
         """Check a document and return it parsed. Returns None if it is not JSON."""
@@ -156,7 +156,7 @@ def _find_documents(store: Store, path: str) -> Iterator[tuple[str, bytes | Meta
 
 
 def _look(store: Store, path: str) -> tuple[str, bytes | MetadataError | None, list[str]]:
-    """Return a path, its document if there is one, and the directories that may contain nodes."""
+    """Return a path, its document if there is one, and the directories below it that may contain nodes."""
     prefix = key_prefix(path)
     keys, prefixes = store.list_dir(prefix)
     below = [name[:-1] for name in prefixes if not name_fault(name[:-1].rpartition("/")[2])]

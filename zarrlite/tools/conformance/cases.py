@@ -1,8 +1,8 @@
-"""The cases of the corpus: finding, loading and selecting them.
+"""Find, load and select the cases of the corpus.
 
 Rules
-- The corpus is data. In a checkout it is `spec_fixtures/`; elsewhere it is the package zarrlite-conformance.
-- A filter is a pattern for ids, or `name=value` where name is a tag, `kind` or `extension`; a case must match all
+- The corpus is a folder of data: in a checkout `spec_fixtures/`, otherwise the package zarrlite-conformance.
+- A filter is a pattern for ids, or `name=pattern` where name is a tag, `kind` or `extension`; a case must match all
   filters.
 """
 
@@ -27,12 +27,12 @@ FOLDERS = ("core", "optional", "proposals")
 LEVELS = ("must", "should", "may")
 FILTERS = ("feature", "level", "since", "kind", "extension")
 _CHECKOUT = Path(__file__).parents[3] / "spec_fixtures"
-_PACKAGE = "zarrlite_conformance"  # a folder of data, without modules
+_PACKAGE = "zarrlite_conformance"  # a package that contains data, but no modules
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One case of the corpus; `data` is the case as it is in its file."""
+    """One case of the corpus; `data` is its JSON object in the corpus."""
 
     data: Json
 
@@ -139,7 +139,7 @@ def _check(case: Case) -> None:
 
 
 def _parse_filter(text: str) -> tuple[str, str]:
-    """Split a filter into the name and the pattern of its value."""
+    """Split a filter into a name and the pattern that the value must match."""
     name, equals, pattern = text.partition("=")
     if not equals:
         return "id", text

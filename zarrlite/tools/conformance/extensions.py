@@ -1,4 +1,4 @@
-"""Which extensions a document requires, and which of them an implementation does not claim.
+"""Find the extensions that a document requires, and those that an implementation does not claim.
 
 Rules
 - An extension is a pair: the member of zarr.json that names it, and its name. Nested extensions count separately.
@@ -74,7 +74,7 @@ def unclaimed(extensions: set[Extension], capabilities: Mapping[str, Any]) -> se
 
 
 def is_known(extension: Extension) -> bool:
-    """Whether zarrlite supports the extension, so that at least one implementation does."""
+    """Whether zarrlite, and therefore at least one implementation, supports the extension."""
     point, name = extension
     return extension == ZARR_V2 or (point in _REGISTRIES and _REGISTRIES[point].find(name) is not None)
 
@@ -94,7 +94,7 @@ def _is_ignorable(value: Any) -> bool:
 
 
 def _walk(point: str, value: Any) -> Iterator[Extension]:
-    """Yield the required extensions in a member: a list for codecs and storage transformers, otherwise one object."""
+    """Yield the required extensions in a member, which contains either a list (codecs, storage transformers) or one."""
     if point in IGNORABLE_POINTS and isinstance(value, list):
         for item in value:
             if not _is_ignorable(item):

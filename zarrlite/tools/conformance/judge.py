@@ -6,9 +6,9 @@ Rules
 - `accepted-invalid`: the request must be refused, but the answer contains data; `refused-valid` is the opposite.
 - `ignored-extension`: the document requires an extension that the implementation does not claim, and was not refused.
 - `unsupported`: such a document was refused, or the harness cannot carry out this kind of request. This applies even if
-  the case expects a refusal for another reason: an implementation that refuses every document with `pad` has not
-  checked the fault in this one. If no implementation supports the extension and the case expects a refusal, the result
-  is `pass`.
+  the case expects a refusal for another reason: an implementation that refuses every document with the codec `pad`, for
+  example, has not shown that it detects any other fault. If no implementation supports the extension and the case
+  expects a refusal, the result is `pass`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ PASS: Verdict = ("pass", "")
 
 
 def worst_result(results: Iterable[Result]) -> Result:
-    """Return the result of a case: the worst result of its requests. `unsupported` counts only if all results are."""
+    """Return the result of a case: the worst result of its requests, or `unsupported` if all of them are."""
     all_results = list(results)
     supported = [result for result in all_results if result != "unsupported"]
     return max(supported or all_results, key=RESULTS.index)
 
 
 def judge(step: Step, answer: Json, unclaimed: Set[Extension], ignorable: Set[Extension] = frozenset()) -> Verdict:
-    """Return the result of one request and a sentence about it.
+    """Return the result of one request and a sentence that explains it.
 
     `unclaimed` are extensions that the document requires and the implementation does not claim. `ignorable` are
     unclaimed extensions that a reader may ignore; data read without them differs, so it is not compared.
@@ -90,7 +90,7 @@ def _pass_if(same: bool, difference: str) -> Verdict:
 
 
 def _compare_reason(expected: Json, answer: Json) -> Verdict:
-    """Compare the place and kind of the fault, as far as the harness reports them."""
+    """Compare the reason, such as the JSON pointer and the kind of the fault, as far as the harness reports it."""
     for name, value in expected.items():
         if answer.get(name, value) != value:
             return "wrong-data", f"refused with {name} {answer[name]!r}, not {value!r}"
@@ -170,7 +170,7 @@ def _compare_rounds(step: Step, answer: Json) -> Verdict:
 
 
 def merge_ranges(rounds: list[list[list[Any]]]) -> list[list[list[Any]]]:
-    """Sort the ranges of each round, and join those that touch or overlap."""
+    """Sort the byte ranges that were read in each round, and merge those that touch or overlap."""
     merged_rounds = []
     for requests in rounds:
         merged: list[list[Any]] = []
@@ -221,7 +221,7 @@ def _compare_operation(label: str, expected: Json, actual: Json) -> Verdict:
 
 
 def _compare_stored(expected: Json, actual: Json) -> Verdict:
-    """Compare the contents of the store below the transformers."""
+    """Compare the contents of the store below the storage transformers."""
     if sorted(actual) != sorted(expected):
         return "wrong-data", f"stored the keys {sorted(actual)}, not {sorted(expected)}"
     for key, value in expected.items():
@@ -237,7 +237,7 @@ def _compare_stored(expected: Json, actual: Json) -> Verdict:
 
 
 def _chunks_in_shard(shard: bytes, entries: int) -> dict[str, bytes] | None:
-    """Return the chunks of a shard by their number; its index is at the end, uncompressed and without checksum.
+    """Return the chunks of a shard by number. The index must be at the end, uncompressed and without a checksum.
 
     Returns None if the bytes are not a valid shard.
     """

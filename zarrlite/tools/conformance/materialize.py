@@ -1,10 +1,10 @@
-"""Cases as real directories, for tools that need files.
+"""Write cases as real directories, for tools that need files.
 
 Rules
-- Each case is a folder named after the id of the case. `case.json` is the case as in the corpus; `store/` contains the
-  values that are stored before the first request, one file for each key.
-- Keys are written by LocalStore, which keeps them inside the folder. A case with a key that cannot be a file is
-  incomplete and reported.
+- Each case is a folder named after the id of the case. `case.json` is a copy of the case in the corpus; `store/`
+  contains the values that are stored before the first request, one file for each key.
+- Keys are written by LocalStore, which keeps them inside the folder. If a key of a case cannot be a file, the case is
+  reported as incomplete.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ MAX_ERROR_LINE = 1000  # bytes; a longer line on stderr is split
 ERROR_LINES = 20  # lines of stderr that are kept
 START_LIMIT = 60.0  # seconds until `start` must be answered; imports are slow on a busy machine
 MARK = "ZARRLITE_HARNESS"  # environment variable that marks a harness and its descendants with a unique value
-MAX_SWEEPS = 100  # searches for marked processes; processes that start others faster than they are killed survive
+MAX_SWEEPS = 100  # maximum number of searches for marked processes, which may keep starting new ones
 STOP_LIMIT = 2.0  # seconds; a process that has not exited this long after `stop` is killed
 _ERROR_LINE = re.compile(r"(?!\s+(at|File)\b).*(Error|Exception|panicked|memory allocation)")
 _WAITS_FOR_PIPES = os.name != "nt"  # on Windows, a harness that does not read its input blocks the runner
@@ -173,7 +173,7 @@ class Harness:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill the processes that have a mark in their environment, and those that they start meanwhile."""
+    """Kill the processes that have a mark in their environment, and those that they start in the meantime."""
     for _ in range(MAX_SWEEPS):
         marked = [pid for pid in _process_ids() if mark.encode() in _environment(pid)]
         if not marked:

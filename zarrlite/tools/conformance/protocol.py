@@ -4,7 +4,8 @@ Rules
 - The answer to `start` contains a name, a version and capabilities; the answer to `run` contains the outcome of the
   request; after `stop` the harness exits.
 - Answers are checked here against the rules of protocol.schema.json; a line that violates them is garbage.
-- The version is one number. It is raised if a harness that followed the old protocol could violate the new one.
+- The version of the protocol is one number. The number is raised if a harness that follows the old protocol could
+  violate the new one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def start_message() -> Json:
 
 
 def run_message(number: int, case: str, step: Step) -> Json:
-    """Return the message for one request. The answer must repeat the number."""
+    """Return the message for one request. The answer must have the same `id`, which is `number`."""
     return {"type": "run", "id": number, "case": case, "op": step.op, **step.request}
 
 

@@ -1,4 +1,4 @@
-"""Helpers for the harness of zarrlite: record the byte ranges of reads, and run operations above storage transformers.
+"""Helpers for zarrlite's harness: record the byte ranges of reads, and run operations through storage transformers.
 
 Rules
 - A round is one batch of requests to a store. Requests that return no bytes, and requests for sizes, are not recorded.
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 class RecordingStore(MemoryStore):
-    """A store in memory that records the rounds of reads. The recorded ranges have absolute offsets."""
+    """A store in memory that records the byte ranges read in each round, with absolute offsets."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)
@@ -59,7 +59,7 @@ def details(error: Exception) -> Json:
 def run_operations(
     document: Json, values: dict[str, bytes], operations: list[Json]
 ) -> tuple[list[Json], dict[str, bytes]]:
-    """Carry out operations on the store above the storage transformers of an array.
+    """Carry out operations on a store through the storage transformers of an array.
 
     Returns the results, and all values in the underlying store after the last operation.
     """

@@ -1,7 +1,7 @@
 """Run cases against an implementation, in several processes, each of which is driven by one thread.
 
 Rules
-- A case runs in one process, its requests in order; after a fault the rest of that case is skipped.
+- All requests of a case are sent to one process, in order; after a fault, the rest of the case is skipped.
 - A process that ended is restarted for the next case, unless it failed to start several times in a row.
 - Operations that an implementation does not claim are not requested.
 """
@@ -24,7 +24,7 @@ from zarrlite.tools.conformance.results import FINE, CaseResult, Implementation,
 
 LIMIT = 10.0  # seconds; a request that takes longer is a timeout
 CASES_PER_PROCESS = 200  # cases; a process is started for each group of this size, up to the number of jobs
-MAX_STARTS = 3  # failed starts in a row; then the harness is not started again
+MAX_STARTS = 3  # failed starts in a row, after which the harness is not started again
 MAX_DETAIL = 1000  # characters; longer details are cut in reports
 MAX_KEPT_ANSWER = 100_000  # characters; longer answers are not kept for reports
 
@@ -45,8 +45,8 @@ def run(
 ) -> Implementation:
     """Run cases against one harness.
 
-    `limit` is the time for one request in seconds, `jobs` the maximum number of processes (by default one for each
-    processor). `progress` is called with 1 after every case.
+    `limit` is the time limit for one request in seconds. `jobs` is the maximum number of processes, by default one for
+    each processor. `progress` is called with 1 after every case.
     """
     begin = time.perf_counter()
     first = Harness(command, limit)
@@ -73,7 +73,7 @@ def run(
 
 
 class _CaseQueue:
-    """An iterator over cases that several threads share."""
+    """An iterator over cases, which is shared by several threads."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = iter(cases)

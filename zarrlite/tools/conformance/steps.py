@@ -66,7 +66,7 @@ def _steps_of_metadata(case: Json) -> list[Step]:
 
 
 def _steps_of_keys(case: Json) -> list[Step]:
-    """Return steps that ask for chunks by coordinates and by key.
+    """Return steps that read chunks by their coordinates, and a step that asks for the coordinates of keys.
 
     The array has chunks of one element, each with a different value: reading an element shows which key was used.
     """
@@ -134,7 +134,7 @@ def _read_request(case: Json, selection: list[list[int]] | None) -> Json:
 
 
 def _steps_of_store(case: Json) -> list[Step]:
-    """Return the step that carries out operations above storage transformers and returns the store below them."""
+    """Return the step that carries out operations through storage transformers and returns the underlying store."""
     members = {
         "chunk_key_encoding": _expand_name(case["chunk_key_encoding"]),
         "storage_transformers": case["storage_transformers"],
@@ -163,7 +163,7 @@ def _array_document(shape: list[int], chunk_shape: list[int], **members: Any) ->
 
 
 def _expand_name(extension: Any) -> Any:
-    """Expand a short-hand name. Here it only keeps the fixture file short; other cases test short-hand names."""
+    """Expand a short-hand name, which only keeps the fixture file short; other cases test short-hand names."""
     return {"name": extension} if isinstance(extension, str) else extension
 
 

@@ -1,8 +1,8 @@
 """The ranges of a chunk that a codec chain has encoded, from the outermost codec to the elements.
 
 Rules
-- A fault does not hide the bytes after it: the value inside a frame is explained even if its checksum is wrong.
-- The output of a compressor, or of a codec without a description, is shown as a frame with its decoded form.
+- A fault does not hide the bytes after it: a value is explained even if its checksum is wrong.
+- The output of a compressor, or of a codec without a description, is shown as one range (a frame) and its decoded form.
 - Only elements, frames and values with a checksum are read completely.
 """
 
@@ -27,7 +27,7 @@ from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
-MAX_COMPARED = 4096  # bytes of a field checked for zeros; a longer field is not compared with the configuration
+MAX_COMPARED = 4096  # bytes; of a longer field, only the start is read, to see whether it is zeros
 
 
 def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:
@@ -126,7 +126,7 @@ def _checksum(codec: Framing, field: Field, extent: Extent, offset: int, at: int
 def _frame(
     p: Pipeline, depth: int, codec: BytesBytesCodec, limit: Limit, extent: Extent, at: int, leaf: Leaf, stored: int
 ) -> Range:
-    """Return the range of a frame, with its decoded form as a view."""
+    """Return the range of a frame (the output of a compressor), with its decoded form as a view."""
     what, end = f"{codec.name} frame", at + extent.size
     try:
         data = decode_bytes(extent.read(), [(codec, Limit(limit.of(stored)))])

@@ -1,8 +1,8 @@
 """Check a hierarchy for stored objects that are damaged, missing, or not part of any node.
 
 Rules
-- Objects are read concurrently, as many as suit the store (on a local disk, one at a time). A shard is read one inner
-  chunk at a time. Problems are yielded as they are found, in the order of the keys.
+- The number of objects that are read concurrently depends on the store; on a local disk, it is one. A shard is read one
+  inner chunk at a time. Problems are yielded as they are found, in the order of the keys.
 - A problem has a key, a kind, a message and a remedy.
 - This module changes nothing; repairs are in repair.py. No program should write during the check: an object that is
   replaced meanwhile can look damaged.
@@ -62,7 +62,7 @@ REMEDIES: Final = {
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
 }
 _FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and Zarr v2
-_OTHERS: Final = {  # files of other libraries, by the ends of their names
+_OTHERS: Final = {  # suffixes of names -> files of other libraries
     ".partial": "a temporary file of zarr-python",
     ".__lock": "a lock file of tensorstore",
 }
@@ -72,11 +72,11 @@ _MARKS: Final = {  # keys that an interrupted operation leaves in an array -> ki
     REMOVAL: ("removal", _NOT_BEGUN),
 }
 
-Copies = list[tuple[str, set[str]]]  # groups with consolidated metadata: each path, with the paths of its copies
+Copies = list[tuple[str, set[str]]]  # path of a group with consolidated metadata, paths of the nodes in it
 
 
 class Problem(NamedTuple):
-    """A defect of a stored object or of a directory."""
+    """A problem with a stored object or a directory."""
 
     key: str  # the key of the stored object; a directory ends in `/`
     kind: str
@@ -100,21 +100,21 @@ class Problem(NamedTuple):
 def check(
     store: Store, path: str = "", *, strict: bool = True, done: Callable[[str], Any] = lambda key: None
 ) -> Iterator[Problem]:
-    """Yield every problem of the node at a path and of everything below it. `done` is called with each checked key."""
+    """Yield every problem in the node at a path and in everything below it. `done` is called with each checked key."""
     checked, prefix = store, key_prefix(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataWarning)
             node = opening.open(store, mode="r", path=path, strict=False, use_consolidated=False)
         if isinstance(node.store, ForeignStore):
-            checked, prefix = node.store, ""  # the keys in `store` are not those of Zarr v3
+            checked, prefix = node.store, ""  # in another format, `store` has other keys than Zarr v3
     except ArgumentError:
         raise
     except NodeNotFoundError:
         if store.size(prefix + REMOVAL) is None:
             raise
     except ZarrliteError:
-        pass  # reported when its document is checked
+        pass  # the check of its document reports this error
     yield from _Check(checked, strict, done).nodes(path)
     for leftover in leftovers.find(store, prefix):
         minutes = f"{leftover.seconds / 60:.0f} minutes"
@@ -143,7 +143,7 @@ class _Node(NamedTuple):
     """A node as it was read from the store, or a directory without a document."""
 
     path: str
-    copies: Copies  # the consolidated metadata of the groups above
+    copies: Copies  # the consolidated metadata of the groups that contain the node
     data: Buffer | None = None
     metadata: Metadata | None = None
     below: Listing | _Chunks | None = None
@@ -208,7 +208,7 @@ class _Check:
         stack = Stack(Array(self.store, path, metadata))
         is_resized = stack.base.size(RESIZING) is not None
         keys = stack.base.list_prefix("")
-        first = list(itertools.islice(keys, 1))  # requests the beginning of the listing now
+        first = list(itertools.islice(keys, 1))  # starts the listing now, before it is needed
         return _Chunks(stack, itertools.chain(first, keys), is_resized)
 
     def _parse(self, data: bytes, key: str) -> Metadata | None:
@@ -296,7 +296,7 @@ class _Check:
             data = self.store.get(original, ByteRange(0, MAX_DOCUMENT_BYTES + 1))
             document = None if data is None else load_json(data, original)
         except (ZarrliteError, OSError):
-            return  # reported when the original is checked
+            return  # the check of the original reports this error
         if document is None:
             yield Problem(key, "consolidated", f"has a copy of {original}, which does not exist", node=path)
         elif _own(document) != _own(copy):

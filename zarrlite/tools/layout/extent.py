@@ -18,7 +18,7 @@ BLOCK = 2**22  # bytes; the maximum size of a block in `Extent.blocks`
 
 
 class Extent:
-    """Consecutive bytes in pieces, each of which is a function that reads bytes, a start offset and a length."""
+    """Consecutive bytes, divided into pieces: for each piece, a function that reads it, a start offset and a length."""
 
     def __init__(self, pieces: Iterable[tuple[Read, int, int]]) -> None:
         self._pieces = [piece for piece in pieces if piece[2]]
@@ -26,12 +26,12 @@ class Extent:
 
     @classmethod
     def stored(cls, store: Store, key: str, size: int) -> Extent:
-        """Return the extent of a value in a store."""
+        """Return the bytes of a value in a store as an extent."""
         return cls([(lambda start, stop: store.get(key, ByteRange(start, stop)), 0, size)])
 
     @classmethod
     def held(cls, data: Buffer) -> Extent:
-        """Return the extent of a value in memory."""
+        """Return the bytes of a value in memory as an extent."""
         view = memoryview(data)
         return cls([(lambda start, stop: view[start:stop], 0, len(view))])
 

@@ -27,8 +27,8 @@ class Leftover(NamedTuple):
     path: str
     size: int
     seconds: float  # since the last write
-    alive: bool  # whether a process on this machine has the process id of its writer
-    local: bool  # whether the writer is known to have been a process of this machine and container
+    alive: bool  # whether a process with the id of its writer runs on this machine
+    local: bool  # whether the writer is known to have run on this machine and in this container
 
     @property
     def removable(self) -> bool:
@@ -56,7 +56,7 @@ def find(store: Store, prefix: str) -> Iterator[Leftover]:
             with os.scandir(os.path.join(root or "", folder)) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
         except OSError:
-            continue  # reported by the check of the objects
+            continue  # the check of the objects reports this error
         for entry in ordered:
             if entry.is_dir(follow_symlinks=False):
                 pending.append(f"{folder}{entry.name}/")

@@ -1,8 +1,8 @@
 """Explain the stored objects of an array, and find the stored objects of its chunks.
 
 Rules
-- A stored object is explained from the store up to the array: a part by its chunk, a shard by its chunks, a chunk by
-  its codecs. To explain a chunk, the objects that store it are found first.
+- A stored object is explained from the store up to the array: a part as bytes of its chunk, a shard as a sequence of
+  chunks, a chunk as the output of its codecs. To explain a chunk, the objects that store it are found first.
 - If a part of a chunk is missing or has the wrong size, the parts are not explained further, since the meaning of their
   bytes is unknown.
 - Values written by a storage transformer that does not describe them are shown as unknown; this is not a fault.
@@ -48,7 +48,7 @@ class Stored(NamedTuple):
 def explain(
     array: Array, key: str | None = None, *, chunk: Iterable[int] | None = None, most: int | None = 32
 ) -> list[Stored]:
-    """Explain stored objects byte by byte, with at most `most` entries and chunks of each shard.
+    """Explain stored objects byte by byte, showing at most `most` entries and chunks of each shard.
 
     `key` is the key of a stored object or of a chunk. If a chunk is stored in parts, its key selects all of them.
     """
@@ -115,7 +115,7 @@ class Stack:
             return Range(0, 0, "object", "unknown", fault=Fault.of(error))
 
     def journal(self, key: str) -> tuple[PartsStore, str] | None:
-        """Return the store and the chunk that a journal belongs to. Returns None if the key is not for a journal."""
+        """Return the store and the chunk that a journal belongs to. Returns None if it is not the key of a journal."""
         for store in self.stores:
             chunk = store.chunk_of_journal(key) if isinstance(store, PartsStore) else None
             if chunk is not None:
@@ -133,7 +133,7 @@ class Stack:
         return Stored(key, self.base.size(key), layout.clip(start, stop))
 
     def _above(self, level: int, key: str, extent: Extent, at: int) -> Range:
-        """Return the range of a value in the store at this level. It begins at offset `at` of the stored object."""
+        """Return the range of a value in `self.stores[level]`, which begins at offset `at` of the stored object."""
         if key == DOCUMENT:
             return Range(at, at + extent.size, "metadata document", "document")
         if level == 0:
@@ -238,7 +238,7 @@ class Stack:
         return key, 0, self.base.size(key) or 0
 
     def places(self, level: int, key: str) -> list[Place]:
-        """Return the byte ranges of stored objects that store a value of the store at this level."""
+        """Return the byte ranges of stored objects that together store a value in `self.stores[level]`."""
         if level == len(self.anatomies):
             return [self._object(key)]
         anatomy, coords = self.anatomies[level], self.coords(key)
@@ -259,12 +259,12 @@ class Stack:
                 index = None if stored is None else form.parse_index(bytes(stored), source.known_size())
             entry = None if index is None else index.entry(number)
         except DataError:
-            return below  # the fault is reported for these objects
+            return below  # the explanation of these objects reports the fault
         return [] if entry is None else _cut(below, entry[0], entry[0] + entry[1])
 
 
 def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], number: int) -> tuple[Fault | None, bool]:
-    """Return the fault of one of several parts, and whether all parts exist and have the right size."""
+    """Return the fault of the part with this number, and whether all parts exist and have the right size."""
     expected = [part.size for part in anatomy.parts]
     missing = [key for key, size in zip(keys, sizes, strict=True) if size is None]
     fits = all(size is not None and n in (None, size) for size, n in zip(sizes, expected, strict=True))
@@ -277,7 +277,7 @@ def _check_parts(anatomy: Divided, keys: list[str], sizes: list[int | None], num
 
 
 def _cut(places: Iterable[Place], start: int, stop: int) -> list[Place]:
-    """Return the byte ranges that store the bytes between two offsets of a value, which is stored in `places`."""
+    """Reduce the byte ranges that store a value to those that store its bytes from `start` to `stop`."""
     cut, position = [], 0
     for key, low, high in places:
         first, last = max(start - position, 0), min(stop - position, high - low)

@@ -2,8 +2,8 @@
 
 Rules
 - Damaged data is never touched. Every object is examined again just before it is removed.
-- "leftovers" is safe: it removes temporary files of writers that no longer run. So are "journals", "resizes" and
-  "removals", which complete interrupted changes to chunks that are stored in parts, interrupted resizes, and
+- "leftovers" is safe: it removes temporary files of writers that no longer run. "journals", "resizes" and "removals"
+  are also safe: they complete interrupted changes to chunks that are stored in parts, interrupted resizes, and
   interrupted removals of nodes.
 - "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
   grid. Consolidated metadata may be the only copy of documents that were lost.
@@ -49,7 +49,7 @@ def repair(store: Store, problems: Iterable[Problem]) -> list[Problem]:
         "consolidated": _consolidate,
     }
     solved: list[Problem] = []
-    consolidated: set[str] = set()  # paths of groups; consolidating a group solves all problems of its copies
+    consolidated: set[str] = set()  # paths of groups; consolidating a group solves all such problems in it
     for problem in problems:
         with contextlib.suppress(ZarrliteError):  # the node is damaged or read-only: the problem remains
             if problem.kind in repairs and (problem.node in consolidated or repairs[problem.kind](store, problem)):
@@ -89,7 +89,7 @@ def _complete_resize(store: Store, problem: Problem) -> bool:
 
 def _complete_removal(store: Store, problem: Problem) -> bool:
     if not complete_removal(store, problem.node):
-        store.erase(problem.key)  # the node still exists: the removal did not begin, and only left this key
+        store.erase(problem.key)  # the node still exists: the removal did not begin, and left only this key
     return True
 
 
@@ -106,7 +106,7 @@ def _remove_outside(store: Store, problem: Problem) -> bool:
 
 
 def _consolidate(store: Store, problem: Problem) -> bool:
-    """Consolidate a group, then the consolidated groups above it: a change to a group drops the copies above it."""
+    """Consolidate a group, and then the consolidated groups above it, which drop their copies if a group changes."""
     names = problem.node.split("/") if problem.node else []
     parents = ["/".join(names[:i]) for i in range(len(names))]
     groups = [opening.open_group(store, mode="r+", path=path) for path in parents]

@@ -1,4 +1,4 @@
-"""The ranges of an indexed shard: its index entry by entry, its chunks by offset, and the gaps between them.
+"""The ranges of an indexed shard: the entries of its index, its chunks in order of offset, and the gaps between chunks.
 
 Rules
 - Entries that point outside the shard are faults of the index; the other entries are still followed.
@@ -23,7 +23,7 @@ from zarrlite.shards.format import ABSENT, ShardFormat, ShardIndex
 from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range
 
-Inner = Callable[[Shape, Extent, int], Range]  # returns the range of the chunk with these coordinates, at an offset
+Inner = Callable[[Shape, Extent, int], Range]  # coordinates, bytes and offset of a chunk -> its range
 Chain = Callable[[Pipeline, Extent, int, Any], Iterator[Range]]
 
 
@@ -81,7 +81,7 @@ def _table(
     parsed: list[ShardIndex],
     owner: str,
 ) -> Range:
-    """Return the range of the entries. If they can be decoded, the index is put into `parsed`."""
+    """Return the range of the index entries. If they can be decoded, the index is put into `parsed`."""
     end = at + body.size
     try:
         array: Any = pipeline.serializer.decode(body.read())
@@ -116,7 +116,7 @@ def _fault(index: ShardIndex, number: int) -> Fault | None:
 
 
 def _valid(index: ShardIndex) -> Any:
-    """Return for each entry whether it is absent or within the shard."""
+    """Return a mask of the index entries that are valid: those of missing chunks and of chunks within the shard."""
     return _within(index) | (index.table == np.uint64(ABSENT)).all(axis=1)
 
 
@@ -131,7 +131,7 @@ def _entries(form: ShardFormat, index: ShardIndex, at: int, owner: str, numbers:
 
 
 def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner: Inner, owner: str) -> Iterator[Range]:
-    """Yield the chunks by offset, and the unused space between them."""
+    """Yield the chunks in order of offset, and the unused space between them."""
     cursor = index.lowest
     previous = Range(0, 0, "", "chunk")
     unread = extent.size  # the number of bytes that may still be explained
@@ -185,7 +185,7 @@ def _sharing(chunk: Range, start: int, owner: str) -> Range:
 
 
 def _within(index: ShardIndex) -> Any:
-    """Return for each chunk whether it is within the shard."""
+    """Return a mask of the chunks that are within the shard."""
     offsets, lengths = index.table[:, 0].astype(np.uint64), index.table[:, 1].astype(np.uint64)
     end = np.uint64(index.end)
     plausible = (offsets >= np.uint64(index.lowest)) & (lengths <= np.uint64(min(index.longest, index.end)))
@@ -193,7 +193,7 @@ def _within(index: ShardIndex) -> Any:
 
 
 def _order(index: ShardIndex) -> list[int]:
-    """Return the numbers of the chunks that are within the shard, by offset."""
+    """Return the numbers of the chunks that are within the shard, in order of offset."""
     numbers = np.flatnonzero(_within(index))
     order: list[int] = numbers[np.lexsort((index.table[numbers, 1], index.table[numbers, 0]))].tolist()
     return order

@@ -24,9 +24,9 @@ Role = Literal[
     "index",
     "entry",  # one entry of an index
     "padding",
-    "header",  # bytes before the data of a chunk that describe it
+    "header",  # bytes that precede the data of a chunk and describe it
     "checksum",
-    "compressed",  # the output of a codec that cannot be divided into smaller ranges
+    "compressed",  # the output of a codec, if it cannot be divided into smaller ranges
     "elements",
     "unused",  # space that no index entry refers to
     "unknown",  # bytes that cannot be interpreted
@@ -111,7 +111,7 @@ class Range:
         )
 
     def solid(self, most: int | None = None) -> Range:
-        """Compute the tree now, with at most `most` chunks and entries of each shard, and fewer of nested shards."""
+        """Compute the tree now, with at most `most` chunks and entries of each shard, and fewer in nested shards."""
         inner = most and max(4, most // 4)
         children = tuple(child.solid(inner) for child in _fold(self.children(), most))
         views = tuple(view.solid(inner) for view in self.views())
@@ -134,7 +134,7 @@ class Range:
 
 
 def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
-    """Yield the ranges. If that raises an error, yield a range that has this fault and covers the rest."""
+    """Yield the ranges. If computing them raises an error, yield a range that covers the rest and records the fault."""
     position = start
     try:
         for r in ranges:
@@ -145,7 +145,7 @@ def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
 
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
-    """Yield the ranges. After the first `most`, chunks, parts, entries and gaps without faults are only counted."""
+    """Yield the ranges. After the first `most`, only count chunks, parts, entries and gaps that have no faults."""
     shown = count = 0
     first = last = Range(0, 0, "", "more")
     for r in ranges:

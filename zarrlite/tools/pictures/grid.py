@@ -1,9 +1,10 @@
 """Pictures of the grid of chunks and shards.
 
 Rules
-- The last dimensions, at most three, are drawn as a line, a plane or a cuboid; text below it describes the others.
-- Along each dimension, chunks are drawn to scale. If there are too many, the first ones, a gap and the last ones are
-  drawn, all of the same size.
+- At most three dimensions, the last ones, are drawn as a line, a plane or a cuboid. The text below also describes the
+  others.
+- Along each dimension, chunks are drawn to scale. If a dimension has too many chunks, only the first and last ones are
+  drawn, all of the same size and with a gap between them.
 - The parts of chunks beyond the end of the array are drawn with dashed lines. The first chunk or shard, which is one
   stored object, is highlighted.
 - The number of drawn lines is bounded, whatever the shape of the array.
@@ -42,7 +43,7 @@ class Axis:
     inner: int  # the length of an inner chunk; equal to `cell` if there are no shards
     pixels: float  # the length of the dimension in the picture
     count: int = 1  # the number of stored chunks or shards
-    bounds: Bounds = _unit  # returns the first element and the end of the chunk or shard with this number
+    bounds: Bounds = _unit  # returns the start and end of the chunk or shard with this number
 
     @property
     def extent(self) -> int:
@@ -51,7 +52,7 @@ class Axis:
 
     @property
     def cells(self) -> list[tuple[int, float, float]]:
-        """The cells that are drawn, each as its number, and its start and end in pixels."""
+        """The cells that are drawn: for each, its number, and its start and end in pixels."""
         if self.count <= _MAX_CELLS:
             bounds = map(self.bounds, range(self.count))
             return [
@@ -129,7 +130,7 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None, s
 
 
 def _axis(metadata: ArrayMetadata, dim: int, name: str, chunks: Shape, shards: Shape | None) -> Axis:
-    """Return a dimension of an array. Its size in pixels is 0 until the caller sets it."""
+    """Describe a dimension of an array. Its size in pixels is 0 until the caller sets it."""
     grid = metadata.folded().chunk_grid  # the grid of shards, even if a storage transformer creates the shards
 
     def bounds(i: int) -> tuple[int, int]:

@@ -103,14 +103,14 @@ def _table(rows: list[tuple[str, Any]], heading: str) -> str:
 
 
 def attributes_html(node: Any) -> str:
-    """Return the attributes of a node, folded until the user clicks. Returns an empty string if the node has none."""
+    """Return the attributes of a node, collapsed until the user clicks. Returns an empty string if it has none."""
     if not node.attrs:
         return ""
     content = ""
     for piece in json.JSONEncoder(indent=2, ensure_ascii=False, default=str).iterencode(node.attrs.asdict()):
         content += piece[: _MAX_CHARACTERS + 1]
         if len(content) > _MAX_CHARACTERS:
-            break  # `escape` would cut off the rest
+            break  # `escape` cuts off the rest
     count = plural(len(node.attrs), "attribute")
     return f"<details><summary>{count}</summary><pre>{escape(content, _MAX_CHARACTERS)}</pre></details>"
 

@@ -3,7 +3,7 @@
 Rules
 - Every text that comes from a store or a request is escaped, and every link is percent-encoded and relative, so that
   the pages work below any prefix.
-- Pages of nodes are bounded and say what they leave out; listings for programs are complete.
+- Pages of nodes are bounded in size and say what they leave out; listings for programs are complete.
 - A page works without its script, which only adds sliders, the range of values, and buttons that copy code.
 """
 
@@ -26,7 +26,7 @@ from zarrlite.tools.pictures import attributes_html, node_html
 from zarrlite.tools.pictures.svg import escape
 from zarrlite.tools.serve.preview import View, is_shown
 
-MAX_NODES: Final = 500  # nodes that the page of a group shows
+MAX_NODES: Final = 500  # maximum number of nodes that the page of a group shows
 _STYLE: Final = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
 _SCRIPT: Final = files(__package__).joinpath("page.js").read_text(encoding="utf-8")
 _HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
@@ -42,7 +42,7 @@ _MIN_SIDE: Final = 256  # screen pixels; smaller pictures are enlarged by an int
 
 
 def node_page(node: Array | Group, path: str, url: str, options: Mapping[str, Sequence[str]], plain_view: bool) -> str:
-    """Return the page of a node. `url` is the URL of the node for programs, `options` are the fields of the query."""
+    """Return the page of a node. `url` is the URL of the node for programs; `options` are the fields of the query."""
     if isinstance(node, Array):
         parts = [_section("", node_html(node)), _preview(node, options)]
     else:
@@ -169,7 +169,7 @@ def _names(array: Array) -> list[str]:
 
 
 def _controls(array: Array, view: View) -> str:
-    """Return the fields of the form, which choose the dimensions that are shown and the position in the others."""
+    """Return the form fields that choose the dimensions that are shown, and the position in the other dimensions."""
     names = _names(array)
     fields: list[str] = []
     if array.ndim > 2:
@@ -221,7 +221,7 @@ def _moves(array: Array, view: View) -> str:
 
 
 def _scaled(window: tuple[int, int], length: int, up: int, down: int) -> tuple[int, int]:
-    """Return a window with the same centre, `up / down` times as long, within the dimension."""
+    """Return a window with the same centre, `up / down` times as long, moved or cut to be within the dimension."""
     start, stop = window
     size = min(length, max(2, (stop - start) * up // down))
     first = min(max(0, (start + stop - size) // 2), length - size)
@@ -250,7 +250,7 @@ def _snippets(node: Array | Group, url: str, plain_view: bool) -> str:
 
 
 def _is_plain(node: Array | Group) -> bool:
-    """Whether every reader can read a node, and find everything below it, without the plain view."""
+    """Whether readers without any extensions can read a node, and find everything below it, even without `--plain`."""
     if isinstance(node, Group):
         return False
     return PlainArray(node).metadata.to_json() == node.metadata.to_json()

@@ -19,16 +19,16 @@ import numpy as np
 from zarrlite.errors import SelectionError
 from zarrlite.nodes.array import Array
 
-MAX_PIXELS: Final = 512  # rows and columns of a picture
+MAX_PIXELS: Final = 512  # maximum number of rows, and of columns, in a picture
 MAX_READ: Final = 2**26  # bytes; maximum total decoded size of the chunks that are read for a picture
 Window = tuple[int, int]
 
 
 class View(NamedTuple):
-    """The part of an array that a picture shows: one or two dimensions, a window of each, a position in the others."""
+    """The part of an array that a picture shows: a window in one or two dimensions, and an index in the others."""
 
     axes: tuple[int, ...]  # the dimensions shown as rows and as columns; a one-dimensional array has only columns
-    windows: tuple[Window, ...]  # the first element and the end along each of these dimensions
+    windows: tuple[Window, ...]  # the start and end of the window in each of these dimensions
     position: tuple[int, ...]  # an index for every dimension; unused for the dimensions that are shown
 
     @classmethod
@@ -44,15 +44,15 @@ class View(NamedTuple):
         """
         if not is_shown(array):
             raise SelectionError(
-                f"{array.name} cannot be shown: it must have a dimension and an element, and its elements must be"
-                " numbers, booleans or times"
+                f"{array.name} cannot be shown: it must have at least one dimension and one element, and its elements"
+                " must be numbers, booleans or times"
             )
         count = min(2, array.ndim)
         defaults = range(array.ndim)[-count:]
         names = ("rows", "columns")[-count:]
         axes = tuple(_number(options, name, array.ndim, default) for name, default in zip(names, defaults, strict=True))
         if len(set(axes)) < count:
-            raise SelectionError(f"rows and columns must be two dimensions, not {axes[0]} twice")
+            raise SelectionError(f"rows and columns must be two different dimensions, not {axes[0]} twice")
         position = tuple(_number(options, f"i{dim}", n, 0) for dim, n in enumerate(array.shape))
         windows = [
             _window(options, name, array.shape[axis]) for name, axis in zip(("y", "x")[-count:], axes, strict=True)
@@ -76,7 +76,7 @@ class View(NamedTuple):
 
 
 def is_shown(array: Array) -> bool:
-    """Whether an array can be shown: it has numbers or times, at least one dimension, and at least one element."""
+    """Whether an array can be shown: it contains numbers, booleans or times, and has a dimension and an element."""
     is_number = array.dtype.kind in "biufcmM" or array.metadata.data_type.is_number
     return is_number and array.ndim > 0 and array.size > 0
 

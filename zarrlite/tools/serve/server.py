@@ -26,8 +26,8 @@ from zarrlite.nodes.array import Array
 from zarrlite.nodes.group import Group
 from zarrlite.tools.serve.site import Blocks, Response, Site
 
-THREADS: Final = 16  # threads of waitress that answer requests; further requests wait
-MAX_CONNECTIONS: Final = 1000  # connections of waitress; further clients wait until a connection is closed
+THREADS: Final = 16  # waitress threads that answer requests; further requests wait
+MAX_CONNECTIONS: Final = 1000  # connections that waitress accepts; further clients wait until one is closed
 _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
         if "content-length" in headers or "transfer-encoding" in headers:
             self.close_connection = True  # the body is not read, and must not be parsed as the next request
         target = self.path
-        if not target.startswith("/"):  # a proxy sends the whole URL
+        if not target.startswith("/"):  # a whole URL, as sent to proxies
             parts = urlsplit(target)
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         origin = _origin("http", headers.get("host", ""))
@@ -148,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(block)
             rest -= len(block)
         if rest and self.command != "HEAD":
-            self.close_connection = True  # the value was replaced: the client must not wait for the rest
+            self.close_connection = True  # the value was replaced, so the rest that the client waits for will not come
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Log nothing, since a viewer makes thousands of requests."""
@@ -200,7 +200,7 @@ def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *,
         from waitress.server import create_server  # type: ignore[import-untyped]
     except ImportError as error:
         raise DependencyError("this server needs waitress: pip install 'zarrlite[serve]'") from error
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # otherwise, it logs every request that waits
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # otherwise, it logs every delayed request
     app = application(node, plain=plain)
     options = {"threads": THREADS, "connection_limit": MAX_CONNECTIONS, "ident": "zarrlite"}
     return WaitressServer(create_server(app, host=host, port=port, **options))

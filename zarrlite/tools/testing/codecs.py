@@ -5,7 +5,7 @@
 
 Rules
 - A codec must be registered: it is found by the name in its JSON.
-- A partial read equals the same part of the array that `decode` returns; every failure is an error of zarrlite.
+- A partial read returns the same elements as decoding the whole chunk; every failure raises an error of zarrlite.
 - The test class of a lossy codec overrides `same`.
 - A method that may decline, such as `decode_into`, must return correct results whenever it does not decline.
 """
@@ -93,7 +93,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 
 def check_json(kind: registry.Registry[Any], extension: Extension) -> None:
-    """Check that the JSON of an extension is parsed as an equal extension with the same JSON."""
+    """Check that an extension survives a round trip through JSON."""
     document = json.loads(json.dumps(extension.to_json()))
     parsed = kind.parse(document, "", Context())
     assert parsed == extension, f"{parsed!r} is not {extension!r}"
@@ -173,7 +173,7 @@ class BytesBytesLaws(CodecLaws):
             for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 with contextlib.suppress(ZarrliteError):
                     decoded = self.codec.decode(encoded, limit)
-                    # a slice of the stored value may be too long, since it needs no memory; decode_bytes refuses it
+                    # a slice of the stored value may exceed the limit: it needs no memory, and decode_bytes refuses it
                     assert len(decoded) <= max(limit, len(encoded)), f"{len(decoded)} bytes, not {limit}"
 
     def test_damage_raises_only_errors_of_zarrlite(self) -> None:

@@ -7,7 +7,7 @@ Rules
 - For chunk keys, the transformed store obeys the laws of stores. The transformer is free to choose the underlying keys
   and values.
 - Other keys pass through unchanged in both directions, and are listed together with the chunk keys.
-- A transformer keeps no data in memory: a second one over the same store shows the same data.
+- A transformer keeps no data in memory: a second transformer over the same store shows the same data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StorageTransformerLaws:
         return MemoryStore()
 
     def make_metadata(self) -> ArrayMetadata:
-        """Return the metadata of an array, 6 x 4 in chunks of 2 x 2. Override it if the transformer needs another."""
+        """Return the metadata of a 6 x 4 array in 2 x 2 chunks. Override it if the transformer needs another array."""
         return array_metadata((6, 4), "uint8", chunks=(2, 2), codecs=["bytes"], storage_transformers=[self.transformer])
 
     def keys(self) -> list[str]:
@@ -254,7 +254,7 @@ def _counted(old: Any, value: bytes) -> bytes:
 
 
 def _chunks(store: Store, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return the existing chunks. Checks that `get` and `list` agree on them."""
+    """Return the chunks that exist. Checks that `get` and `list` agree on which chunks exist."""
     found = {key: bytes(value) for key in keys if (value := store.get(key)) is not None}
     assert sorted(found) == sorted(key for key in store.list() if key in keys)
     return found

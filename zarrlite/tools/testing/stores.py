@@ -9,8 +9,8 @@
             return MyReader(...)  # holds these values; it may be read-only
 
 Rules
-- The laws of `ReadingLaws` apply to every store, those of `StoreLaws` to every store that can be written. They use only
-  the public interface. The test class of a store that cannot be listed sets `can_list = False`.
+- The laws of `ReadingLaws` apply to every store, those of `StoreLaws` to every store that can be written. The laws use
+  only the public interface. The test class of a store that cannot be listed sets `can_list = False`.
 - The laws never use a key and the same text as a prefix ("a" and "a/b") at the same time, since stores need not support
   that.
 """
@@ -120,7 +120,7 @@ class ReadingLaws(ABC):
         requests = [("a/b", part, 10), ("none", part, 10), ("a/b", ByteRange(5, 7), 10), ("a/b", part, None)]
         assert [content(found) for found in store.get_partial_values(requests)] == [b"234", None, b"56", b"234"]
         for size in (0, 9, 11):
-            with contextlib.suppress(WrongSizeError):  # a store need not know the size of a value
+            with contextlib.suppress(WrongSizeError):  # a store that does not know the size raises no error
                 assert [content(found) for found in store.get_partial_values([("a/b", part, size)])] == [b"234"]
 
     def test_passing_memory_does_not_change_the_values_read(self) -> None:
@@ -220,7 +220,7 @@ class StoreLaws(ReadingLaws):
                 try:
                     first, last = source.read([ByteRange(1, 2), ByteRange(-1)]) or (b"", b"")
                     assert (content(source.read_one()), source.size(), (bytes(first), bytes(last))) in states
-                except ReplacedError:  # readers start over if a source is no longer current
+                except ReplacedError:  # allowed if the source is no longer current: readers then start over
                     assert not source.is_current()
 
     def test_a_source_is_current_while_its_value_stays(self) -> None:
@@ -372,7 +372,7 @@ class StoreLaws(ReadingLaws):
 
     def test_an_erased_key_can_be_set_again(self) -> None:
         store = self.make_store()
-        for key in ("a/b", "a", "a/b/c"):  # a prefix becomes a key and a prefix again
+        for key in ("a/b", "a", "a/b/c"):  # "a" is first a prefix, then a key, then a prefix again
             store.set(key, b"x")
             assert _read(store) == {key: b"x"}
             store.erase(key)
@@ -385,7 +385,7 @@ class StoreLaws(ReadingLaws):
         for key in store.list():
             store.erase(key)
             store.set("new/" + key, b"")
-        # a new key may have been listed as well, and was then moved again
+        # new keys may have been listed too, and were then renamed once more
         assert {key.rpartition("new/")[2] for key in store.list()} == set(MODEL)
         assert all(key.startswith("new/") for key in store.list())
 

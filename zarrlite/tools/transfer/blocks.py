@@ -1,8 +1,8 @@
 """Divide an array into blocks, so that large data is processed in bounded memory.
 
 Rules
-- A block consists of whole chunks of the array that is written. If its size allows it, a block also covers whole chunks
-  of the array that is read.
+- A block consists of whole chunks of the array that is written. If the size limit allows it, a block also covers whole
+  chunks of the array that is read.
 - Blocks without stored chunks are skipped: an array may be far larger than its stored data.
 """
 
@@ -17,11 +17,11 @@ from zarrlite.nodes.array import Array
 
 Shape = tuple[int, ...]
 BLOCK_BYTES = 2**26  # bytes; maximum size of a block, unless a single chunk is larger
-_MAX_BLOCKS = 2**20  # blocks per chunk; a chunk that needs more is far larger than memory
+_MAX_BLOCKS = 2**20  # maximum number of blocks that a chunk overlaps; with more, it would be far larger than memory
 
 
 def block_shape(shape: Shape, itemsize: int, chunks: Shape, source_chunks: Shape | None = None) -> Shape:
-    """Return a multiple of `chunks` that covers whole `source_chunks`, as far as the size limit of a block allows.
+    """Return the shape of a block: a multiple of `chunks` that covers whole `source_chunks` if the limit allows it.
 
     >>> block_shape((1000, 1000), 8, (10, 10), (100, 100)), block_shape((4096, 4096, 4096), 1, (8, 8, 8))
     ((1000, 1000), (8, 2048, 4096))
@@ -53,7 +53,7 @@ def stored_blocks(block: Shape, *arrays: Array) -> list[tuple[slice, ...]]:
             ranges = [range(start // b, -(-min(start + n, end) // b)) for start, n, b, end in edges]
             if math.prod(map(len, ranges)) > _MAX_BLOCKS:
                 raise DataError(f"is too large to be processed in {_MAX_BLOCKS} blocks", key=chunks.prefix + key)
-            indices.update(itertools.product(*ranges))  # a chunk outside the array adds nothing
+            indices.update(itertools.product(*ranges))  # a chunk outside the array adds no blocks
     return [_slices(index, block, shape) for index in sorted(indices)]
 
 

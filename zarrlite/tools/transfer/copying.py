@@ -23,17 +23,17 @@ from zarrlite.tools.transfer.workers import connected
 _BATCH = 64  # maximum number of objects in a step
 _BATCH_BYTES = 2**26  # bytes; no further object is added to a step that has reached this size
 
-Item = tuple[str, int]  # key relative to the node, size
+Item = tuple[str, int]  # key relative to the node, size in bytes
 
 
 class Copy:
-    """A copy of a node to a path in a store. Running it again resumes an interrupted run."""
+    """The task of copying a node to a path in a store. Running it again resumes an interrupted run."""
 
     def __init__(self, source: Array | Group, target: Store, path: str) -> None:
         self.source, self.target = source, target
         self.transfer = Transfer(source, target, path, {"command": "copy"})
         objects = [(key, size) for key, size, _ in self.transfer.objects if not f"/{key}".endswith(f"/{JOURNAL}")]
-        # documents last, and members before their groups: a node that can be opened is complete
+        # copy documents last, and those of members before those of their groups: a node that can be opened is complete
         left_out = self._left_out([key for key, _ in objects if _is_document(key)])
         objects = [item for item in objects if not item[0].startswith(left_out)]
         objects.sort(key=lambda item: (_is_document(item[0]), -item[0].count("/")))

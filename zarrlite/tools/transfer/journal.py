@@ -3,8 +3,8 @@
 Rules
 - The document of a node is written after all of its data: an unfinished target is not a node, and cannot be opened.
 - A journal next to the data records the source, the plan, and the number of completed steps. Rerunning the same command
-  resumes there and repeats the interrupted steps; a different command is refused. Where the steps run is not part of
-  the plan.
+  resumes after the recorded steps; a different command is refused. The plan does not include whether the steps run in
+  this process or on dask workers.
 - The source must not change: the names, sizes and modification times of its objects are compared when a transfer
   resumes and when it ends.
 - Only nodes and unfinished transfers are ever replaced; nothing else is removed.
@@ -121,7 +121,7 @@ class Transfer:
             raise KeyboardInterrupt("rerun the same command to resume") from None
 
     def check_source(self) -> None:
-        """Refuse to finish if the source has changed: the copy would mix two versions of it."""
+        """Refuse to finish if the source has changed, because the copy would mix two versions of it."""
         if _fingerprint(list_objects(self.source)) != self._state["objects"]:
             raise StoreError("the source changed during the transfer; start over with overwrite=True")
 
@@ -135,7 +135,7 @@ def ignore(n: int) -> None:
 
 
 def list_objects(source: Array | Group) -> list[tuple[str, int, int | str]]:
-    """Return key, size and modification time of every object that is stored for a node and the nodes below it.
+    """Return the key, size and modification time of every object that is stored for a node and the nodes below it.
 
     In an object store, the ETag takes the place of the modification time.
     """

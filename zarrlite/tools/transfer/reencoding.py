@@ -2,8 +2,8 @@
 
 Rules
 - Metadata that no argument changes is kept: data type, fill value, attributes, dimension names, and the rest.
-- Data is copied in blocks of whole stored objects of the target. Memory is bounded by the size of a block, or by the
-  largest object.
+- Data is copied in blocks, each of which consists of whole stored objects of the target. Memory is bounded by the size
+  of a block, or by the largest object.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def reencode(
 
 
 class Reencoding:
-    """A re-encoding of an array to a path in a store. Running it again resumes an interrupted run."""
+    """The task of re-encoding an array to a path in a store. Running it again resumes an interrupted run."""
 
     def __init__(self, source: Array, store: Store, path: str, metadata: ArrayMetadata) -> None:
         self.source = source
@@ -186,7 +186,7 @@ def reencoded_metadata(
 
 
 def _chunking(source: Array, chunks: Any, shards: Any, codecs: Any) -> tuple[Shape, list[Any]]:
-    """Return the chunk shape of the grid, which is the shard shape if there are shards, and the codecs."""
+    """Return the chunk shape of the new grid (with shards, the shape of a shard), and the codecs."""
     old = source.metadata
     grid = old.chunk_grid.chunk_shape((0,) * source.ndim)
     chain: list[Any] = [codec for codec in old.codecs if not isinstance(codec, Ignored)]
@@ -198,7 +198,7 @@ def _chunking(source: Array, chunks: Any, shards: Any, codecs: Any) -> tuple[Sha
         return grid, chain if _is_kept(codecs) else _complete_codecs(source, codecs)
     if sharding is not None and len(chain) > 1 and _is_kept(codecs):
         raise ArgumentError(
-            "the source has codecs around its shards, which cannot be kept; choose codecs for the chunks"
+            "the source encodes whole shards with further codecs, which cannot be kept; choose codecs for the chunks"
         )
     shard_shape = None if sharding is None else grid
     if not _is_kept(shards):
@@ -237,7 +237,7 @@ def _complete_codecs(source: Array, codecs: Sequence[Any]) -> list[Any]:
     chain = [registry.codecs.coerce(codec) for codec in codecs if codec != "bytes"]
     before = [codec for codec in chain if isinstance(codec, ArrayArrayCodec)]
     after = [codec for codec in chain if isinstance(codec, BytesBytesCodec)]
-    if len(before) + len(after) < len(chain):  # an array -> bytes codec is among them
+    if len(before) + len(after) < len(chain):  # the chain contains an array -> bytes codec
         return chain
     default = array_metadata((), source.metadata.data_type, compressors=None).codecs
     return [*before, *default, *after]

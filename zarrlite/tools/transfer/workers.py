@@ -41,7 +41,7 @@ Run = Callable[[Callable[[Any], None], Iterable[Any]], Generator[Any, None, None
 
 @contextmanager
 def connected(dask: Any, *stores: Store) -> Iterator[Run]:
-    """Provide a function that runs steps: `run(work, steps)` yields each step once it and all before it are complete.
+    """Provide `run(work, steps)`, which runs steps, and yields each one when it and all previous steps are complete.
 
     `dask` is the address of a scheduler, "local", a `distributed.Client`, or None for this process. `stores` are the
     stores that the work uses.
@@ -98,7 +98,7 @@ def _complete(client: Any, future: Any) -> None:
 
 
 def _await_tasks(client: Any, futures: list[Any]) -> None:
-    """Wait until the workers have completed these tasks. Tasks of a cluster without workers are cancelled."""
+    """Wait until the workers have completed these tasks. If the cluster has no workers, cancel the tasks."""
     distributed = _distributed()
     while any(not future.done() for future in futures) and client.status == "running" and client.nthreads():
         try:
@@ -135,7 +135,7 @@ def _client(dask: Any) -> Iterator[Any]:
                 address = stack.enter_context(cluster)
         try:
             if dask != "local":
-                # refuses a malformed address at once; a client would take seconds
+                # refuses a malformed address immediately; creating a client would take seconds
                 distributed.comm.get_address_host_port(address)
             client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -153,7 +153,7 @@ def _sigint_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
+    resource_tracker.ensure_running()  # starting the tracker later would unblock SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

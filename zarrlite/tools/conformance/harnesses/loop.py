@@ -34,8 +34,8 @@ def serve(
 ) -> None:
     """Answer messages until `stop`.
 
-    Every exception that an operation raises is a refusal, except those in `unsupported`. `details` returns further
-    members of the refusal.
+    An exception in an operation is answered with a refusal, or with `unsupported` if its class is in `unsupported`.
+    `details` returns further members of the refusal.
     """
     about = {"protocol": 1, "name": name, "version": version}
     about["capabilities"] = {"operations": list(operations), **capabilities}
@@ -71,7 +71,7 @@ def without_plugins_of(package: str) -> Iterator[None]:
 
 
 def values(message: Json) -> dict[str, bytes]:
-    """Return all values of the store in a message."""
+    """Return all values of the store that a message contains."""
     return {key: base64.b64decode(value) for key, value in message["store"].items()}
 
 
@@ -118,7 +118,7 @@ def numbers(shape: Sequence[int], data: bytes, data_type: str) -> Json:
 
 
 def to_write(message: Json, dtype: np.dtype[Any], shape: tuple[int, ...], *, text: bool) -> Any:
-    """Return the elements of a write request as an array. `text` tells whether values are strings, not bytes."""
+    """Return the elements of a write request as an array. `text` tells whether values are strings or bytes."""
     if "data" in message:
         data = base64.b64decode(message["data"])
         return np.frombuffer(data, dtype.newbyteorder("<")).reshape(shape).astype(dtype)

@@ -1,6 +1,6 @@
 """zarr-python with the codec pipeline of zarrs, which needs a store on disk.
 
-In strict mode the pipeline raises an error where it would otherwise fall back to zarr-python's own.
+In strict mode, this pipeline raises an error where it would otherwise fall back to zarr-python's own pipeline.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def to_markdown(run: Run, corpus: Corpus, *, cases: bool = True) -> str:
 
 
 def cell(count: Counter[str]) -> str:
-    """Return the text of a cell: `12/14 (3)` means 12 passed of 14 supported, 3 more are unsupported."""
+    """Return the text of a cell: `12/14 (3)` means that 12 of 14 supported cases passed, and 3 more are unsupported."""
     unsupported = count["unsupported"]
     supported = sum(count.values()) - unsupported
     parts = []
