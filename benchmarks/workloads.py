@@ -39,7 +39,7 @@ class Workload(ABC):
     name: str
     section: str
     layout: Layout | None = None
-    goal: float | None = None  # multiple of the reference's time that zarrlite should reach
+    goal: float | None = None  # target: zarrlite takes at most this multiple of the reference's time
     lead: float | None = None  # how many times faster than the best peer zarrlite should be
 
     reference = "limit"

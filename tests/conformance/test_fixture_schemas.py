@@ -31,7 +31,7 @@ Located = tuple[str, str, Any]  # the proposal, the JSON pointer of the object, 
 
 
 def extensions(document: dict[str, Any]) -> Iterator[Located]:
-    """Yield those objects in a document that are defined by a proposal and are at its extension point."""
+    """Yield the objects in a document that a proposal defines, at the extension point of the proposal."""
     yield from find(document.get("chunk_key_encoding"), "/chunk_key_encoding", ("suffix",))
     yield from find_all(document.get("codecs"), "/codecs", ("pad", "offset"))
     yield from find_all(document.get("storage_transformers"), "/storage_transformers", ("concat-parts", "sharding"))

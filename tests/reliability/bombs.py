@@ -6,7 +6,8 @@ Rules
   size.
 - Every operation ends with a result or with an error of the library.
 - No trial depends on the speed of the machine, because bytecodes are counted instead of seconds (only for small bombs,
-  because counting is slow). The limit on processor time only ends a child that would run forever.
+  because counting is slow). The limit on processor time is only a safeguard: it kills a child process that would run
+  forever.
 """
 
 from __future__ import annotations

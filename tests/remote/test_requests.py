@@ -67,7 +67,9 @@ def test_each_chunk_takes_one_request(
     assert kinds(server.requests()) == {"GET": count}
 
 
-SHARD_SELECTIONS: dict[str, tuple[Any, int, int]] = {  # read, number of requests for indices, of others
+SHARD_SELECTIONS: dict[
+    str, tuple[Any, int, int]
+] = {  # the read, its number of requests for indices, and its number of other requests
     "all": (lambda a: a[...], 0, 4),
     "a box": (lambda a: a[10:20, :], 2, 2),
     "an element": (lambda a: a[3, 4], 1, 1),

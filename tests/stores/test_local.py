@@ -271,7 +271,7 @@ def test_partial_values_fill_the_memory_consecutively(store: LocalStore) -> None
     memory = memoryview(bytearray(8))
     requests = [("a", ByteRange(1, 3), 4), ("none", ByteRange(0, 4), 4), ("b", ByteRange(0, 9), 4)]
     assert store.get_partial_values(requests, memory) == [b"12", None, b"4567"]
-    assert bytes(memory) == b"12" + bytes(6)  # the last value did not fit into the memory
+    assert bytes(memory) == b"12" + bytes(6)  # the last value did not fit in the rest of `memory`
     assert store.get_partial_values([("a", ByteRange(1, 3)), ("b", ByteRange(0, 4))], memory) == [b"12", b"4567"]
     assert bytes(memory) == b"124567" + bytes(2)
 

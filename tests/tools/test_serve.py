@@ -331,7 +331,7 @@ def test_requests_inject_nothing_into_pages(client: Client) -> None:
 
 
 def pixels(node: zarrlite.Array, query: str = "") -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    """Return the levels of the pixels of a picture (0 if transparent), and the headers of the answer."""
+    """Return the grey level of each pixel in a picture (0 if transparent), and the headers of the response."""
     answer = serve.Site(node).respond("GET", f"/?picture&{query}", {})
     assert (answer.status, answer.headers["Content-Type"]) == (200, "image/png"), answer.body
     image = Image.open(io.BytesIO(answer.body))

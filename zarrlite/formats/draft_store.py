@@ -23,7 +23,7 @@ from zarrlite.metadata.documents import GroupMetadata, Metadata
 from zarrlite.names import DOCUMENT, key_prefix, name_fault
 from zarrlite.stores.base import Listing, Store, check_prefix
 
-_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte too many, to detect longer documents
+_DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
 _match_chunk_key = re.compile(r"((?:.*/)?)c((?:/[0-9]+)+|(?:\.[0-9]+)+|)", re.DOTALL).fullmatch
 _match_chunk_prefix = re.compile(r"(?:(.*)/)?c(?:/[0-9]+)*", re.DOTALL).fullmatch
 

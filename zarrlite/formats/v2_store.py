@@ -34,7 +34,7 @@ from zarrlite.names import DOCUMENT, REMOVAL, key_prefix
 from zarrlite.stores.base import Buffers, Listing, Request, Store, check_prefix
 
 _NODES: Final = (ARRAY, GROUP, ATTRIBUTES)  # names of documents; a directory that contains any of them is a node
-_ANY: Final = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte too many, to detect longer documents
+_ANY: Final = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
 
 
 def find_v2(store: Store, path: str, *, use_consolidated: bool | None = None, search: bool = True) -> V2Store | None:

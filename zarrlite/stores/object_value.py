@@ -3,8 +3,8 @@
 Rules
 - Ranges of a value that are close together are requested as one range (`Limits`), and all requests of a batch are made
   concurrently. The version of each answer is compared with that of the others; if one differs, the value is read again.
-- A source keeps the version of its first answer. Later requests carry its ETag as a condition (If-Match). If the value
-  was replaced, a read raises ReplacedError, and the reader starts over.
+- A source remembers the version that its first response had. Later requests carry its ETag as a condition (If-Match).
+  If the value was replaced, a read raises ReplacedError, and the reader starts over.
 - Without a strong ETag, versions are compared by weak ETag, size and modification time. If the server does not report
   the time either, the value is read as a whole.
 """

@@ -3,8 +3,8 @@
 Rules
 - `shuffle` is a number: 0 for no shuffling, 1 for bytes, 2 for bits, and -1 for bits if elements have one byte, else
   for bytes.
-- The element size is not part of the configuration. A bytes -> bytes codec receives single bytes, so a `shuffle` of -1
-  means 2, unless the runtime option `typesize` is set.
+- The element size is not part of the configuration. A bytes -> bytes codec does not know the data type and assumes
+  elements of one byte, for which a `shuffle` of -1 means 2. The runtime option `typesize` sets another size.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Rules
   others.
 - Along each dimension, chunks are drawn to scale. If a dimension has too many chunks, only the first and last ones are
   drawn, all of the same size and with a gap between them.
-- The parts of chunks beyond the end of the array are drawn with dashed lines. The first chunk or shard, which is one
-  stored object, is highlighted.
+- The parts of chunks beyond the end of the array are drawn with dashed lines. One stored object, the first chunk or
+  shard, is highlighted.
 - The number of drawn lines is bounded, whatever the shape of the array.
 """
 
