@@ -166,14 +166,15 @@ class Chunks:
         most = max(1, min(READ_BATCH_BYTES // max(1, pipeline.nbytes), MAX_SCRATCH_BYTES // room, MAX_BATCH_CHUNKS))
         if work < MIN_SHARED_BYTES:  # a single thread reads them
             return most, work, held
-        # batches are as large as possible, but each thread gets several; fewer, larger ones if threads mostly copy
-        least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4)
+        # Batches are large, but each thread gets several, so that all threads finish at the same time: about two if
+        # threads mostly copy, four if a batch is decoded by one call, and many if chunks are decoded one by one.
+        least, batches = (most // 4, 2) if pipeline.reads_parts else (1, 4 if pipeline.decode_batch > 1 else 32)
         return max(1, least, min(most, count // (batches * threads.workers()))), work, held
 
     def _read_jobs(self, jobs: Sequence[Job], out: NDArray) -> None:
         """Read the selected parts of several chunks into the result."""
         parts: list[Part] = []
-        copies: list[tuple[Selection, NDArray]] = []  # selections that are not views of `out`, each with its elements
+        copies: list[tuple[Selection, NDArray]] = []  # selections of `out` that are not views, and their elements
         for _, inside, place in jobs:
             if place.plain:
                 parts.append((inside, place.take(out)))
@@ -459,8 +460,8 @@ class Chunks:
     ) -> Value | InPlace | None:
         """Return a chunk with all elements inside the array overwritten.
 
-        Elements outside the array are kept, because another writer may have enlarged it. If the old chunk is damaged,
-        the fill value is stored for them.
+        Elements outside the array are kept, because another writer may have enlarged it; if the old chunk is damaged,
+        they are replaced with the fill value.
         """
         try:
             return cls._update(pipeline, source, inside, values)
@@ -483,7 +484,7 @@ class Chunks:
         return threads.work(pipeline.update, old, inside, records)
 
     def erase_leftovers(self) -> None:
-        """Remove chunks left by a previous array at this path, which would otherwise appear as data of this one."""
+        """Remove chunks left by a previous array at this path, which would otherwise appear as data of this array."""
         try:
             leftovers = [key for _, key in self.stored()]
         except StoreError as error:
