@@ -15,17 +15,17 @@ from benchmarks.workspace import Workspace
 
 KINDS = ("plain", "pad", "parts", "draft")
 CODECS = ("zstd", "raw")
-# for random elements and inner chunks: multiple of the time of `limit` to stay below, and lead over the best peer
+# goals for random elements and inner chunks: maximum multiple of `limit`'s time, minimum speedup over the best peer
 RANDOM = {"zstd": (1.2, 2.0), "raw": (1.5, 7.0)}
 PARTS, STARTING, UPDATES = "Parts of chunks", "Starting", "Updates of one inner chunk"
 
 
 @dataclass(frozen=True)
 class Extended(Workload):
-    """One workload on all kinds of shards: plain, padded, split by `concat-parts`, stored by the draft transformer."""
+    """The same workload on shards that are plain, padded, split into parts, or stored by the transformer `sharding`."""
 
     reference = "plain"
-    inner: tuple[Workload, ...] = ()  # one workload for each of KINDS
+    inner: tuple[Workload, ...] = ()  # one workload for each kind in KINDS
 
     @property
     def writes(self) -> bool:  # type: ignore[override]

@@ -1,10 +1,11 @@
 """`python -m benchmarks.chart [RESULTS.json]`: draw the chart for the README.
 
-It shows how many times faster than zarr-python each library performs everyday tasks.
+The chart shows how many times faster than zarr-python each library performs everyday tasks.
 
 Rules
 - Every figure comes from the results of one run, and the title names the version of zarr-python in that run.
-- A task has a bar for each library that supports it, on a logarithmic axis. A bar to the left of 1 means slower.
+- Each task has one bar for each library that supports it. The axis is logarithmic. A bar that extends from 1 to the
+  left means that the library is slower than zarr-python.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def speedups(results: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def to_svg(results: dict[str, Any]) -> str:
-    """Return the SVG of the chart."""
+    """Return the chart as SVG."""
     tasks = speedups(results)
     versions = results["environment"]["versions"]
     libraries = [name for name in LIBRARIES if any(name in task for task in tasks.values())]
@@ -89,7 +90,7 @@ def to_svg(results: dict[str, Any]) -> str:
 
 
 def _bar(one: float, end: float, top: float, library: str, ratio: float) -> str:
-    """Return the bar of a library. The bar of zarrlite is labelled with its ratio."""
+    """Return the bar of a library as SVG. The bar of zarrlite is labelled with its ratio."""
     text = f"{ratio:.1f}x" if ratio < 10 else f"{ratio:.0f}x"
     start, width = min(one, end), max(1, abs(end - one))
     bar = (

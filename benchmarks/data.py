@@ -2,7 +2,8 @@
 
 Rules
 - Every contestant gets the same document and the same bytes.
-- The image is smooth, with noise. zstd at level 1 compresses it to a half or a third; the report states the ratio.
+- The image is smooth apart from noise. zstd at level 1 compresses it to between a third and a half of its size; the
+  report states the ratio.
 - The zstd level is 1, because at a slower level the cost of compression would hide the differences between libraries.
 """
 
@@ -41,12 +42,12 @@ class Scale:
     passes: int  # maximum number of passes over the workloads; later passes repeat those that are not `settled`
     settle: float  # seconds; rounds are added until the fastest contestant has run for this long
     processes: int  # maximum number of rounds for workloads that measure the memory of separate processes
-    budget: float  # seconds; a contestant that is far slower than the fastest stops after this time
+    budget: float  # seconds; after this time, a contestant far slower than the fastest gets no more turns
 
 
 CHUNKS = {"8K": (64, 64), "64K": (128, 256), "1M": (512, 1024), "4M": (1024, 2048)}
 FULL = Scale("full", (16384, 16384), CHUNKS, {"8K": (32, 32), "64K": (32, 32)}, 2000, 500, 2000, 50, 3, 3, 1.2, 2, 8.0)
-# shards of 64K chunks contain 16 x 16 chunks here, because 32 x 32 would leave fewer shards than threads
+# shards of 64K chunks contain 16 x 16 chunks at this scale, since 32 x 32 would leave fewer shards than threads
 QUICK = Scale("quick", (4096, 4096), CHUNKS, {"8K": (32, 32), "64K": (16, 16)}, 200, 40, 200, 20, 3, 1, 0.05, 1, 0.5)
 TINY = Scale(
     "tiny",
@@ -123,7 +124,7 @@ class Layout:
         }
 
     def json(self) -> bytes:
-        """Return the bytes of the document."""
+        """Return the document, encoded as JSON."""
         return json.dumps(self.document()).encode()
 
 
@@ -132,12 +133,12 @@ def _extension(name: str, **configuration: Any) -> dict[str, Any]:
 
 
 def layout(scale: Scale, size: str, codec: str) -> Layout:
-    """Return a layout with chunks of the size that `size` names, each stored under its own key."""
+    """Return a layout with chunks of a named size, such as "64K", each stored under its own key."""
     return Layout(scale.shape, scale.chunks[size], codec)
 
 
 def sharded(scale: Scale, size: str, codec: str) -> Layout:
-    """Return a layout with shards of inner chunks of the size that `size` names."""
+    """Return a layout with shards, whose inner chunks have a named size, such as "64K"."""
     return Layout(scale.shape, scale.chunks[size], codec, scale.grids[size])
 
 

@@ -2,16 +2,18 @@
 
 Rules
 - In every round, each contestant has one turn. The order rotates from round to round.
-- The data that each contestant's first turn returns or stores is checked. The time of that turn counts too, because a
-  slow turn cannot spoil a minimum.
+- The data that each contestant's first turn returns or stores is checked. The time of this first turn counts too,
+  because a slow turn cannot raise the minimum.
 - Pending writes are flushed to disk before every turn, and files are emptied between rounds, not between turns, so
   that neither slows down the next contestant.
-- Before full reads and writes, freed memory is returned to the system if the C library supports that. New memory costs
-  more than copying into it, so a contestant would otherwise profit from the memory that the previous one freed.
+- Before full reads and writes, freed memory is returned to the system if the C library supports that. Obtaining new
+  memory takes longer than copying into it, so a contestant would otherwise profit from the memory that the previous
+  one freed.
 - Rounds continue until there are enough of them and the fastest contestant has run for long enough, because short
   turns are easily disturbed.
 - If a contestant close to the fastest reached its best time only once, more rounds are needed: only a time that was
-  reached twice is reproducible. A later pass adds them, because disturbances of a machine last for minutes.
+  reached twice is reproducible. These rounds run in a later pass, because disturbances of the machine can last for
+  minutes.
 - A contestant that has had two turns, has used up its time budget and is more than three times slower than the fastest
   gets no further turns.
 """
@@ -67,7 +69,7 @@ def measure(
     progress: Progress,
     before: Result | None = None,
 ) -> Result:
-    """Run a workload with all available contestants. Their turns are added to those in `before`."""
+    """Run a workload with all available contestants. New turns are added to those in `before`."""
     result = before or {name: Entry() for name in workload.entrants}
     for name, entry in result.items():
         if workload.contestant(name) not in contestants:

@@ -1,7 +1,8 @@
 """Workloads that run in separate processes: cold starts and peak memory.
 
 Rules
-- Bytecode is cached in the directory of the run. The first start of a process, which fills the cache, is not timed.
+- Python caches bytecode in the directory of the run. The first start of each process, which fills this cache, is not
+  timed.
 - Peak memory is the memory that an operation needs in addition to the memory that the process used before and to the
   array that the operation returns.
 
@@ -42,7 +43,7 @@ def python(space: Workspace, *arguments: str) -> str:
 
 
 class ColdImport(Workload):
-    """Run `python -c` with only an import; the reference imports numpy."""
+    """Run `python -c` with code that only imports the library; the reference, `limit`, imports numpy."""
 
     patience = 3.0
 
@@ -106,7 +107,7 @@ def peak() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak (Linux only). On other systems, the peak covers the whole life of the process."""
+    """Reset the peak (Linux only). On systems other than Linux, the peak covers the whole life of the process."""
     if RESET.exists():
         RESET.write_text("5")
 
@@ -140,7 +141,7 @@ def measure(contestant: Contestant, operation: str, place: Any, image: str) -> f
 
 
 def print_and_exit(amount: float) -> NoReturn:
-    """Print a number and exit immediately, because running threads of peers can crash a normal shutdown."""
+    """Print a number and exit immediately, because threads that peers leave running can crash a normal exit."""
     print(amount, flush=True)
     os._exit(0)
 

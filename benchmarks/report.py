@@ -1,8 +1,8 @@
 """The results of a run as JSON, as Markdown and (plot.py) as a chart.
 
 Rules
-- The time of the reference is shown in units of time, and other times as multiples of it.
-- A figure that is not a time is not shown as a ratio: peak memory is shown in MiB.
+- The time of the reference is shown in s, ms or µs, and other times as multiples of it.
+- Only times are shown as multiples; peak memory is shown in MiB.
 - Reports contain no names of machines or users, and no paths.
 """
 
@@ -32,7 +32,7 @@ def environment(
     load: float,
     server: str | None = None,
 ) -> dict[str, Any]:
-    """Return the machine, the versions and the scale of a run."""
+    """Describe the machine, the versions and the scale of a run."""
     packages = sorted({package for contestant in contestants.values() for package in contestant.packages})
     return {
         "scale": scale.name,
@@ -103,7 +103,7 @@ def best_peer(result: Result) -> str | None:
 
 
 def ahead(result: Result) -> float | None:
-    """Return how many times faster zarrlite is than the best peer (below 1: slower). Returns None if it is unknown."""
+    """Return the best peer's time as a multiple of zarrlite's. Returns None if either time is missing."""
     peer, ours = best_peer(result), result.get("zarrlite", Entry()).best
     theirs = result[peer].best if peer is not None else None
     return theirs / ours if theirs is not None and ours else None
@@ -120,10 +120,10 @@ def to_markdown(about: Mapping[str, Any], results: Results, picture: str) -> str
 before the run {about["load"]}. Python {about["python"]}, {versions}{server}.
 Compression ratio of zstd at level {about["zstd_level"]}, by size of chunks: {ratio}.
 
-The column of the reference has the time of one operation, the others a multiple of it (the minimum of all rounds;
-less is better). `-`: not supported. `{ATOMIC}`: writes under a temporary name and renames; the others overwrite.
-*ahead*: how many times zarrlite is faster than the best peer. *goal*: the multiple, or the lead, that zarrlite should
-reach. The README explains what is timed.
+The column of the reference shows the time of one operation; the other columns show multiples of it (less is better).
+Every time is the minimum over all rounds. `-`: not supported. `{ATOMIC}`: the contestant writes a temporary file and
+renames it; the others overwrite files. *ahead*: how many times faster zarrlite is than the best peer. *goal*: the
+multiple that zarrlite should not exceed, or how far ahead it should be. The README explains what is timed.
 
 ![multiples of the limit]({picture})"""
     lines = [head]
@@ -160,7 +160,7 @@ def _goal(workload: Workload) -> str:
 
 
 def cell(workload: Workload, result: Result, name: str) -> str:
-    """Return the text of a cell."""
+    """Return the text of a table cell."""
     entry = result[name]
     if entry.best is None:
         return entry.status

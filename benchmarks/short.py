@@ -1,4 +1,4 @@
-"""`python -m benchmarks.short [RESULTS.json]`: print the short table of the README and the table of goals.
+"""`python -m benchmarks.short [RESULTS.json]`: print the short table for the README, and the table of goals.
 
 Rules
 - Every figure comes from the results of one run; tests compare the tables in the READMEs with `RESULTS.json`.

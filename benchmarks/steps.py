@@ -1,8 +1,8 @@
 """`python -m benchmarks.steps`: print where the time of small operations goes, step by step.
 
 Rules
-- Every step is work that zarrlite, or any program with the same task, has to do. It is timed alone, in loops; the
-  fastest loop is the result.
+- Every step is work that zarrlite, or any program with the same task, has to do. Each step is timed alone, in loops;
+  the fastest loop is the result.
 - The total exceeds the sum of the steps, because it includes the calls between them, and because a loop over a single
   step keeps caches warm.
 """
@@ -49,7 +49,7 @@ def microseconds(step: Callable[[], Any]) -> float:
 
 
 def show(title: str, operation: Callable[[], Any], steps: list[Step]) -> None:
-    """Print the times of an operation and of its steps, and the remainder."""
+    """Print the time of an operation, the times of its steps, and the time that the steps do not account for."""
     total = microseconds(operation)
     print(f"\n{title}: {total:.1f} µs")
     rest = total

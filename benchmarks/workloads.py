@@ -1,9 +1,10 @@
-"""The workloads: small classes that all have the same three steps: prepare, run and check.
+"""The workloads: small classes, all with the same three steps (prepare, run and check).
 
 Rules
-- `prepare` returns the function that is timed, and is not timed itself; it is called again for every round.
-- `check` compares the result with the image. It is called once for each contestant.
-- The name of a workload is a path of kind, location, size and codec; `--only` selects workloads by name.
+- `prepare` is called before every turn. It returns the function that is timed, but is not timed itself.
+- `check` compares the result with the image, once for each contestant.
+- The name of a workload consists of parts such as kind, location, chunk size and codec, separated by slashes. `--only`
+  selects workloads by name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class WrongResult(Exception):
 
 
 def same(result: Any, expected: Any) -> None:
-    """Raise WrongResult unless all elements are equal."""
+    """Raise WrongResult unless the result consists of the expected elements."""
     if not np.array_equal(np.asarray(result), np.asarray(expected)):
         raise WrongResult("differs from the expected elements")
 
@@ -45,7 +46,7 @@ class Workload(ABC):
     reference = "limit"
     unit = "s"
     writes = False
-    repeated = True  # whether rounds are added until the times settle; otherwise there are only a few
+    repeated = True  # whether rounds are added until the times settle; otherwise, only a few rounds run
     fresh = False  # whether freed memory is returned to the system before each turn
     patience = 1.0  # factor for `Scale.settle`; larger for workloads that are more easily disturbed
 
@@ -55,11 +56,11 @@ class Workload(ABC):
 
     @property
     def entrants(self) -> Sequence[str]:
-        """The names of the entries: contestants, or variants of the workload."""
+        """The names of the entries, which are contestants or variants of the workload."""
         return NAMES
 
     def contestant(self, entrant: str) -> str:
-        """Return the name of the contestant of an entry."""
+        """Return the name of the contestant that runs for an entry."""
         return entrant
 
     @abstractmethod
@@ -71,7 +72,7 @@ class Workload(ABC):
         """Raise WrongResult if the result is wrong."""
 
     def operations(self, space: Workspace, entrant: str) -> int:
-        """Return the number of operations in a turn; the report shows the time of one."""
+        """Return the number of operations in a turn; the report shows the time of one operation."""
         return 1
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
@@ -120,7 +121,7 @@ class FullRead(ArrayWorkload):
 
 
 class FullWrite(ArrayWorkload):
-    """Write a whole array of which only the document exists."""
+    """Write all chunks of an array that only has a `zarr.json`."""
 
     writes = fresh = True
 
@@ -177,7 +178,7 @@ class OpenAndRead(Reads):
 
 @dataclass(frozen=True)
 class Update(ArrayWorkload):
-    """Replace inner chunks one by one: by rewriting the shard or, if supported, in place or by appending."""
+    """Replace inner chunks one by one, either by rewriting the shard or, if supported, in place or by appending."""
 
     strategy: str = "rewrite"
     writes = True

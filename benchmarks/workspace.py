@@ -5,7 +5,8 @@ Rules
   contestant.
 - Only the arrays of the current workload are kept. New files are flushed to disk before anything is timed.
 - Files that are no longer needed are emptied; they are removed when the run ends. A file system may scan recently
-  removed files whenever it creates one (ext4 without a journal: 20 times slower for minutes after removing 8,000).
+  removed files whenever it creates a file (ext4 without a journal was 20 times slower for minutes after 8,000 files
+  had been removed).
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class Workspace:
         self._datasets: dict[Layout, str] = {}  # paths of datasets
         self._count = 0
         self._new: list[str] = []  # directories of the current round
-        self._memory: dict[str, Any] = {}  # in-memory stores with the array of the current workload, by contestant
+        self._memory: dict[str, Any] = {}  # contestant -> in-memory store with the array of the current workload
         self._files: dict[str, bytes] = {}  # keys and values of the array of the current workload
-        self.started: set[tuple[str, str]] = set()  # (workload, entry) of processes whose bytecode is cached
+        self.started: set[tuple[str, str]] = set()  # (workload, entry) pairs whose bytecode is already cached
 
     @cached_property
     def data(self) -> Array:
@@ -56,7 +57,7 @@ class Workspace:
         return path
 
     def directory(self) -> str:
-        """Create a directory, which `clear_new` empties."""
+        """Create a directory that `clear_new` will empty, and return its path."""
         self._count += 1
         path = f"{self.root}/{self._count}"
         os.mkdir(path)
@@ -113,10 +114,10 @@ class Workspace:
         return path
 
     def warm(self, layout: Layout) -> None:
-        """Touch memory and files that a full read or write needs, in case the host has reclaimed them.
+        """Touch as much memory as a full read or write needs, and read the files of the array.
 
         On virtual machines, the cost of new memory can vary by a factor of ten between turns, and files can drop out of
-        the page cache. The allocator reuses memory that has just been freed.
+        the page cache. The memory touched here is freed on return, and reused by the next allocations.
         """
         buffer: Any = np.empty(layout.nbytes * 5 // 4, "u1")
         buffer.fill(1)
@@ -149,7 +150,7 @@ class Workspace:
         return self._memory[contestant.name]
 
     def keep(self, layouts: Collection[Layout]) -> None:
-        """Empty the stored arrays of all other layouts, and drop the arrays in memory."""
+        """Empty all stored arrays and datasets that are not in these layouts, and drop the arrays in memory."""
         self._memory.clear()
         self._files = {}
         for unused in [known for known in self._arrays if known not in layouts]:
@@ -172,7 +173,7 @@ class Workspace:
         return [f"array{n:04}" for n in range(self.scale.nodes)]
 
     def ratios(self) -> dict[str, float]:
-        """Return the compression ratio of zstd by chunk size."""
+        """Return the compression ratio of zstd for each chunk size."""
         return {size: ratio(self.data, chunk) for size, chunk in self.scale.chunks.items()}
 
 
@@ -184,5 +185,5 @@ def _clear(root: str) -> None:
 
 
 def _reference(layout: Layout) -> str:
-    """Return the name of the contestant that writes and reads back a layout."""
+    """Return the name of the contestant that writes and reads back arrays in this layout."""
     return "limit" if layout.kind == "plain" else "zarrlite"

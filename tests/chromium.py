@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 60  # seconds; a condition that takes longer to become true fails the test
-# Chromium reads commands from descriptor 3 and writes answers to descriptor 4. The ends of the pipes may themselves be
-# descriptors 3 or 4. They are first duplicated to numbers above 9, so that `dup2` overwrites neither of them.
+# Chromium reads commands from descriptor 3 and writes responses to descriptor 4. The ends of the pipes may already have
+# these numbers, so they are first duplicated to numbers above 9: `dup2` then overwrites neither of them.
 _LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(word), fcntl.F_DUPFD, 10) for word in sys.argv[1:3]]

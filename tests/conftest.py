@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: peers and servers. Hypothesis has no deadlines, so tests pass on slow machines."""
+"""Fixtures that all tests share: peers and servers. Hypothesis sets no deadlines, so tests pass on slow machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ settings.load_profile("zarrlite")
 
 
 for kind in REGISTRIES.values():
-    kind.classes()  # load the built-in classes now, because they register themselves only once
+    kind.classes()  # load the built-in classes now, because `_registries` would unregister any that a test loads
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +136,7 @@ def dump_dom() -> Callable[[Path], str]:
 
 def _server(factory: pytest.TempPathFactory, kind: type[Server]) -> Iterator[Any]:
     folder: Path = factory.getbasetemp()
-    if folder.name.startswith("popen-"):  # this is a worker of pytest-xdist
+    if folder.name.startswith("popen-"):  # this process is a pytest-xdist worker
         folder = folder.parent
     with shared(folder / kind.__name__, kind) as server:
         yield server

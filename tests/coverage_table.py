@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "spec_fixtures"
 PAGE = ROOT / "docs/coverage.md"
-MAX_SHOWN = 4  # number of entries of `cases` that a table row names; the cases of further entries are only counted
+MAX_SHOWN = 4  # maximum number of entries of `cases` shown in a table row; the cases of the others are only counted
 
 HEAD = """# Coverage
 

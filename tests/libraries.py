@@ -1,7 +1,8 @@
 """Choose the libraries for zstd and CRC32C that zarrlite uses in the tests.
 
 `ZARRLITE_WITHOUT="zstandard google_crc32c" pytest` runs the tests as if these packages were not installed: zarrlite
-then uses `compression.zstd` (or backports.zstd) and the package crc32c. The tests themselves can import all of them.
+then uses `compression.zstd` (or backports.zstd) and the package crc32c. The tests themselves can still import the
+hidden packages.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def hidden(names: Sequence[str]) -> Iterator[None]:
 
 
 def choose() -> None:
-    """Import the modules that choose a library, while the packages that `VARIABLE` names are hidden."""
+    """Import the modules that choose a library, with the packages in `ZARRLITE_WITHOUT` hidden."""
     names = os.environ.get(VARIABLE, "").split()
     with hidden(names):
         for name in ("crc32c", "zstd"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def open_files(directory: Path) -> list[str]:
-    """Return the open files and directories below a directory, but not the connections of other tests."""
+    """Return the paths of all open files and directories below a directory; sockets of other tests are left out."""
     found = []
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # another thread may have closed this descriptor in the meantime

@@ -16,7 +16,7 @@ def pages() -> dict[str, str]:
 
 
 def commands() -> str:
-    """Return the page of all commands."""
+    """Return the page that describes all commands."""
     lines = [
         "# Commands",
         "",
@@ -55,7 +55,7 @@ def _cell(text: str) -> str:
 
 
 def error_classes() -> str:
-    """Return the page of all errors."""
+    """Return the page that describes all errors."""
     lines = [
         "# Errors",
         "",

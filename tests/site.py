@@ -1,8 +1,8 @@
 """Build the documentation site: `python -m tests.site`, or `make docs`.
 
 Rules
-- The first page is README.md; the others are those in `docs/` and the project's own (CONTRIBUTING.md ...). `mkdocs.yml`
-  defines their order. The reference is generated: the API from docstrings, the commands from argparse.
+- The first page is README.md; the others are those in `docs/` and those about the project, such as CONTRIBUTING.md.
+  `mkdocs.yml` defines their order. The reference is generated: the API from docstrings, the commands from argparse.
 - Everything is written to `build/`: the sources to `build/docs`, the pages to `build/site`.
 - Every warning is an error. Every page must be in the navigation. Every link must lead to a page and, if it names a
   heading, to a heading of that page.
@@ -44,7 +44,7 @@ def write_sources() -> None:
     """Write the sources of all pages to `build/docs`."""
     shutil.rmtree(DOCS, ignore_errors=True)
     shutil.copytree(ROOT / "docs", DOCS)
-    (DOCS / "README.md").unlink()  # it lists the pages, but the site has its own navigation
+    (DOCS / "README.md").unlink()  # a list of pages, which the navigation of the site replaces
     for source, target in PROJECT.items():
         (DOCS / target).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / source, DOCS / target)
@@ -56,7 +56,7 @@ def write_sources() -> None:
 
 
 def _relinked(page: Path) -> str:
-    """Return the text of a page. Links to files of the project become links to pages of the site."""
+    """Return the text of a page. Links to project files are replaced by links to pages of the site or to `SOURCE`."""
     inverse = {target: source for source, target in PROJECT.items()}
     place = page.relative_to(DOCS).as_posix()
     original = ROOT / inverse.get(place, f"docs/{place}")
@@ -116,7 +116,7 @@ def api_pages() -> dict[str, str]:
 
 
 def _options(value: object) -> list[str]:
-    """Return the options of an entry: arrays and groups also show the methods of their common base class."""
+    """Return the mkdocstrings options for a name: Array and Group also show the methods of their common base class."""
     inherits = value in (zarrlite.Array, zarrlite.Group)
     return ["    options:", "      inherited_members: true"] if inherits else []
 

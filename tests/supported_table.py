@@ -36,7 +36,7 @@ PROPOSED = {
     "storage_transformer": {"concat-parts": "concat-parts.md", "sharding": "sharding.md"},
 }
 NOTES = {
-    "chunk_key_encoding": "Each takes `/` and `.` as its separator.",
+    "chunk_key_encoding": "`default` and `v2` accept `/` or `.` as the separator.",
     "storage_transformer": "They can be stacked in any order.",
     "codec": "Shards can be nested, with their index at the start or the end, and may have any codecs around them.",
     "data_type": """\
@@ -47,9 +47,9 @@ data. Types that ml_dtypes adds to numpy need the extra `ml`. `complex_float4_*`
 INTRODUCTION = """\
 # Supported extensions
 
-This page is generated from the registries of the library. *Extra* names what to install, as in
-`pip install 'zarrlite[numcodecs]'`. *Proposed* extensions are not registered; other libraries may not read them.
-[Contributing](../CONTRIBUTING.md#add-an-extension) shows how to add your own.
+This page is generated from the registries of the library. If an extension needs an *extra*, the last column names it;
+install it as in `pip install 'zarrlite[numcodecs]'`. *Proposed* extensions are not registered; other libraries may not
+read them. [Contributing](../CONTRIBUTING.md#add-an-extension) shows how to add your own.
 """
 
 

@@ -5,11 +5,11 @@ Rules
   from lower ones. Imports under `if TYPE_CHECKING:` count like any other.
 - There are no import cycles. Imports inside functions do not count here, because they run after both modules are
   loaded.
-- An import inside a function may point upwards only if `UPWARD` lists it, and each entry of `UPWARD` must exist.
+- An import inside a function may refer to a higher layer only if `UPWARD` lists it. Each entry of `UPWARD` must exist.
 - `NOT_YET` lists the current violations and is compared exactly: a change that fixes one removes its entry.
 
 The graph is read from the source with `ast`. Modules that are loaded by a computed name (the table of built-in
-extensions in `extensions.registry`, lazy names of a package) are not part of it; `import_module("zarrlite.x")` is.
+extensions in `extensions.registry`, lazy names of a package) are not in the graph; `import_module("zarrlite.x")` is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "zarrlite"
 
-# From the lowest to the highest layer; within one line, from left to right.
+# From the lowest to the highest layer; within a line, each name is higher than the names to its left.
 LAYERS = (
     ("errors", "names", "tuning", "guard", "threads", "cached"),
     ("extensions", "selections", "buffers", "libraries"),
@@ -49,7 +49,7 @@ LAYERS = (
 TOP_LEVEL_MODULES = {*LAYERS[0], "n5", "tiff", "v2", "dtype", *LAYERS[-1]}  # all other names are folders
 RANK = {room: rank for rank, room in enumerate(room for layer in LAYERS for room in layer)}
 
-# Imports inside functions that point upwards, as (importer, imported).
+# The permitted imports from a higher layer, all of them inside functions, as (importer, imported).
 UPWARD = {
     ("nodes.array", "adapters.dask"),  # `to_dask` uses the adapter
     ("nodes.opening", "tools.transfer.copying"),  # `copy(dask=...)` uses the journal of the `copy` command
@@ -64,7 +64,7 @@ NOT_YET: set[str] = set()
 
 
 class Import(NamedTuple):
-    """One import of a module of the package by another one."""
+    """An import of one module of the package by another."""
 
     importer: str  # names are relative to the package: "stores.base", "stores"; the package itself is "__init__"
     imported: str

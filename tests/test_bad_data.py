@@ -1,4 +1,4 @@
-"""Damaged and hostile data raises errors of zarrlite; it never leads to wrong data or to any other exception."""
+"""Damaged and hostile data raises zarrlite's own errors; it never leads to wrong data or to any other exception."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def zstd_frames(*parts: bytes, **options: Any) -> bytes:
 
 @dataclass
 class Chain:
-    """An array of one chunk, its elements, and the stored value."""
+    """The document of an array of one chunk, the elements of the array, and the stored value of the chunk."""
 
     document: dict[str, Json]
     values: list[Any]
@@ -207,7 +207,7 @@ def test_a_value_truncated_anywhere_is_refused(chain: Chain) -> None:
 @every_chain
 @pytest.mark.parametrize("more", [b"\0", b"\xff", bytes(1000), b"zarr" * 250], ids=["0", "255", "zeros", "text"])
 def test_a_value_that_is_too_long_is_refused(chain: Chain, more: bytes) -> None:
-    """The exceptions are pcodec, and shards with their index at the start, which may have unused space at the end."""
+    """The exceptions are pcodec, and shards with their index at the start: they ignore extra bytes at the end."""
     value = chain.stored() + more
     codec = chain.document["codecs"][-1]
     ignored = isinstance(codec, dict) and codec.get("configuration", {}).get("index_location") == "start"
@@ -372,7 +372,7 @@ def zeros_gzip(mebibytes: int) -> bytes:
 
 
 def gzip_of_gzip() -> bytes:
-    """Return 1 GiB of zeros in gzip members, compressed again."""
+    """Return 1 GiB of zeros, compressed twice: as gzip members, and these again with gzip."""
     return gzip.compress(zeros_gzip(16) * 64, 9, mtime=0)
 
 

@@ -26,7 +26,8 @@ from benchmarks.workspace import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of peers
 
-# These workloads start a process for each contestant. Others read and write the same layouts in this process.
+# These workloads are left out, because they start a process for each contestant, and other workloads read and write the
+# same layouts in this process.
 SLOW = re.compile("peak/.*/(1M|shard/64K)/")
 WORKLOADS = {workload.name: workload for workload in catalogue(TINY) if not SLOW.match(workload.name)}
 UNSUPPORTED = {

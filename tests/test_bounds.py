@@ -1,6 +1,6 @@
-"""Time and memory are in proportion to the stored and requested data, whatever sizes documents and chunks claim.
+"""Time and memory are proportional to the stored and requested data, whatever sizes documents and chunks claim.
 
-The operating system limits the memory of a separate process. Costs are counted, not timed.
+Tests of memory run code in a separate process, whose memory the operating system limits. Costs are counted, not timed.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def test_a_document_with_many_unknown_names_searches_the_installed_packages_once
     searches = []
     search = importlib.metadata.entry_points
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **keys: searches.append(keys) or search(**keys))
-    monkeypatch.syspath_prepend("/nowhere")  # a change of `sys.path` invalidates the result of earlier searches
+    monkeypatch.syspath_prepend("/nowhere")  # changing `sys.path` invalidates the cached results of earlier searches
     array = zarrlite.create_array({}, shape=3, dtype="i1").metadata.to_json()
     for n in range(3):
         names = [{"name": f"unknown.{n}.{i}", "must_understand": False} for i in range(500)]
@@ -352,7 +352,7 @@ def test_only_damaged_entries_of_an_index_are_examined_one_by_one() -> None:
     array[7] = 7
     data = bytearray(array.store.get("c/0"))
     first = len(data) - 4 - 16 * 2**12
-    data[first + 16 * 9 : first + 16 * 9 + 8] = bytes(8)  # overwrites half of the entry of an absent chunk
+    data[first + 16 * 9 : first + 16 * 9 + 8] = bytes(8)  # overwrites half of the index entry of a missing chunk
     array.store.set("c/0", bytes(data))
     layout = Stack(array).layout("c/0")
     assert layout is not None

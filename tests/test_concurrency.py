@@ -31,7 +31,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
-TIMEOUT = 120  # seconds; a test fails rather than hangs
+TIMEOUT = 120  # seconds; after this time, a test fails instead of hanging
 
 
 @pytest.fixture(autouse=True)
@@ -328,7 +328,7 @@ def test_a_killed_writer_leaves_the_old_value_or_the_new_one(
             chunk = slice(start, start + size)
             assert values[chunk].tolist() in (before[chunk].tolist(), after[chunk].tolist())
         assert sorted(reopened.store.list()) == keys
-        reopened[0] = 1  # would wait if the killed writer had left a lock
+        reopened[0] = 1  # this write would block if the killed writer had left a lock behind
     assert kills >= 100 // len(KILLED) - 1
 
 

@@ -144,7 +144,8 @@ def opened_files(do: Callable[[], Any]) -> list[str]:
     def recording(real: Any) -> Any:
         return lambda path, *rest, **keywords: (found.append(os.fspath(path)), real(path, *rest, **keywords))[1]
 
-    # functions are patched, because an audit hook could not be removed, and tests of interrupts would interrupt it
+    # functions are patched instead of using an audit hook, because a hook could not be removed afterwards, and tests of
+    # interrupts would interrupt it
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", recording(os.open))
         patch.setattr("builtins.open", recording(open))

@@ -1,4 +1,4 @@
-"""Every example runs: the code blocks of the README and of the pages, and the docstrings of the library."""
+"""Every example runs: the code blocks in the README and the pages, and the examples in the library's docstrings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run_blocks(page: Path) -> int:
 def test_the_python_blocks_of_the_readme_run_and_print_the_text_below_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_blocks(README) > 0
-    assert run_blocks(README) > 0  # a reader may run the blocks again
+    assert run_blocks(README) > 0  # readers may run the blocks a second time
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.name)

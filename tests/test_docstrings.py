@@ -19,7 +19,7 @@ from zarrlite.nodes.node import Attributes, Node
 from zarrlite.nodes.settings import Configuration
 
 NODE_CLASSES = (Array, Attributes, Configuration, Group, Indexer, Info, Node, Tree)
-KEYWORD_TYPES = ("Json", "npt.ArrayLike")  # types of keyword arguments whose names are up to users: attributes, members
+KEYWORD_TYPES = ("Json", "npt.ArrayLike")  # types of keyword arguments whose names users choose: attributes, members
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "See Also", "Notes", "Examples")
 
 

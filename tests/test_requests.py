@@ -23,7 +23,7 @@ INDEX = 4 * 16 + 4  # bytes; size of the index of a shard with four inner chunks
 
 
 class RecordingStore(MemoryStore):
-    """Records the keys of requests. A batch of values is one request, and so is a batch of patches."""
+    """Records the keys of requests. A batch of values counts as one request, and so does a batch of patches."""
 
     def __init__(self) -> None:
         super().__init__()

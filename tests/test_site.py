@@ -1,4 +1,4 @@
-"""The documentation site: its pages and their order. `make docs` builds it and checks every link."""
+"""The documentation site: its pages and their order. `make docs` builds the site and checks every link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shared thread pool: jobs run once, the first error stops the others, small work runs inline, forks are safe."""
+"""The shared thread pool: jobs run once, the first error stops the rest, small work runs inline, forks are safe."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_jobs_are_pulled_as_they_are_needed() -> None:
 
     threads.run(do, jobs(), LARGE)
     assert done == 200
-    assert max(ahead) <= 4 + 4  # one for each worker, and four pulled in advance to determine the number of threads
+    assert max(ahead) <= 4 + 4  # one job for each worker, and four that are pulled to determine the number of threads
 
 
 class JobError(Exception):
@@ -106,7 +106,7 @@ def test_the_first_error_is_raised_and_stops_the_rest(bad: int, nbytes: int) -> 
     done: list[int] = []
     threads.run(done.append, range(10), nbytes)  # the pool still works
     assert sorted(done) == list(range(10))
-    assert len(started) == count  # the failed call has started no more jobs
+    assert len(started) == count  # the failed call started no further jobs
 
 
 def test_an_error_of_the_job_iterator_is_raised() -> None:
@@ -295,7 +295,7 @@ def test_a_place_keeps_no_reference_to_a_call_that_has_ended() -> None:
 
     threads.run(use, range(8), 0, place)
     del use
-    for _ in range(600):  # a thread of the pool may not have released it yet
+    for _ in range(600):  # a thread of the pool may still hold a reference
         gc.collect()
         if references[0]() is None:
             return

@@ -4,14 +4,14 @@ Rules (CONTRIBUTING.md, "Words")
 - No sentence of a docstring or a comment begins with one of `SENTENCE_OPENINGS`, and no comment begins with one of
   `COMMENT_OPENINGS`.
 - The docstring of a function or method begins with a verb, or with "Whether". A script cannot tell verbs from nouns,
-  so it only refuses the words of `NEVER_VERBS` and plurals. Properties, fixtures and tests may begin with a noun
+  so it refuses only plurals and the words in `NEVER_VERBS`. Properties, fixtures and tests may begin with a noun
   phrase.
 - The phrases of `GLOSSARY` are not used in docstrings, comments, test names and (outside of the tests) messages.
 - Pages in Markdown follow the same rules as docstrings, except for their code blocks.
 - Text in backticks or double quotes is code or a quotation, and is not checked.
 
-Without arguments, everything in `EVERYTHING` is checked. Prints a line for each fault; the exit code is 1 if there
-are any.
+Without arguments, everything in `EVERYTHING` is checked. One line is printed for each fault; the exit code is 1 if
+there are any.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _strings(tree: ast.Module) -> Iterator[Passage]:
 
 
 def _check_sentences(passage: Passage) -> Iterator[Fault]:
-    """Yield the faults of the sentences of a docstring or a comment: their openings and their words."""
+    """Yield the faults in a docstring or a comment: forbidden first words of sentences, and forbidden phrases."""
     masked = _masked(passage.text)
     start = 0
     for end in [*(match.end() for match in BOUNDARY.finditer(masked)), len(masked)]:

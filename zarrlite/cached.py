@@ -1,7 +1,7 @@
 """A property that is computed once.
 
-Before Python 3.12, `functools.cached_property` computes the value under a lock. A child process that is forked at that
-moment would inherit the locked lock and wait for it forever.
+Before Python 3.12, `functools.cached_property` computes the value under a lock. A child process that is forked while
+the lock is held would inherit the locked lock and wait for it forever.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Rules
 - Since Python 3.14, a signal handler may run after an `__enter__` written in C has returned and before the block of
   the `with` statement begins. If the handler raises an exception there, `__exit__` is not called. `__enter__` is
-  therefore written in Python: then no handler runs between its last call and the beginning of the block. Earlier
-  versions of Python run no handler at this point.
+  therefore written in Python, so that no handler runs between the last call in it and the beginning of the block.
+  Earlier versions of Python run no handler at this point.
 - `__exit__` is inherited from the built-in lock, which is written in C: a handler may run before the first instruction
   of a Python function, but not before a C function is called.
 - Every other context manager whose `__enter__` is written in C has this problem: use `try` and `finally` for those that

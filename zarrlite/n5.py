@@ -165,8 +165,8 @@ def create_array(
 ) -> Array:
     """Create an N5 dataset, whose chunks are stored as N5 blocks.
 
-    No `zarr.json` is written. Without this document, which `write_documents` adds, the shape and the attributes of the
-    array cannot be changed.
+    No `zarr.json` is written, so the shape and the attributes of the array cannot be changed before `write_documents`
+    adds this document.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def key_prefix(path: str) -> str:
 
 
 def key_text_fault(text: str) -> str | None:
-    """Return the rule that text from a document would break as part of a key. Returns None if it is safe.
+    """Return the rule that text from a document would break if it became part of a key. Returns None if it is safe.
 
     The proposals for extensions that add text to keys, such as `suffix`, do not restrict this text. Without this check,
     a key could lead outside of the array, or be the key of a document.

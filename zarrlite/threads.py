@@ -60,7 +60,7 @@ _in_flight: dict[int, int] = {}  # thread -> bytes that its job holds, in the or
 _deferred: list[tuple[Future[object], Callable[[], object]]] = []  # at most one job: its future, and the call itself
 _max_workers: int | None = None  # threads that compute at the same time; None means one per core
 _max_requests: int | None = None  # simultaneous requests to one place; None means as many as the store allows
-_seats: SimpleQueue[dict[str, Any]] | None = None  # one seat per core: `kept` for the thread that takes it
+_seats: SimpleQueue[dict[str, Any]] | None = None  # one per core; a seat contains `kept` for the thread that takes it
 _state = local()  # `is_worker`: this thread is pulling jobs from a queue; `waits`: it must take a seat to compute
 kept = local()  # scratch buffers and compressors that a thread keeps for its next job
 
@@ -151,7 +151,7 @@ class Place:
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()  # calls that no thread has started yet
 
     def submit(self, calls: Sequence[Callable[[], Any]]) -> list[Future[Any]]:
-        """Submit calls to the pool. Each starts immediately, or when a thread that serves this place becomes free."""
+        """Submit calls to the pool. Each call starts as soon as a thread that serves this place is free."""
         from concurrent.futures import Future
 
         futures: list[Future[Any]] = [Future() for _ in calls]
@@ -162,7 +162,7 @@ class Place:
         return futures
 
     def call(self, work: Callable[[], R]) -> Future[R]:
-        """Submit one call, which is made even if the process begins to exit before a thread has started it.
+        """Submit one call, which runs even if the process begins to exit before a thread has started it.
 
         Raises RuntimeError while the interpreter shuts down.
         """
@@ -173,7 +173,7 @@ class Place:
         taken.acquire()
         self._waiting.append((future, work))
         start_new_thread(self._start, (1, faults.append, taken.release))
-        taken.acquire()  # now the call is in the pool, which makes it before the interpreter shuts down
+        taken.acquire()  # now the call is in the pool, so it runs before the interpreter shuts down
         if faults:
             raise faults[0]
         return future
@@ -190,12 +190,12 @@ class Place:
             done()
 
     def _join(self) -> None:
-        """Make the waiting calls one by one, unless enough threads are already doing so."""
+        """Run the waiting calls one by one, unless enough threads are already doing so."""
         while self._waiting:
             try:
                 self._free.pop()
             except IndexError:
-                return  # enough threads serve this place; they look for further calls before they leave
+                return  # enough threads serve this place; they look for further calls before they stop
             try:
                 self._call_next()
             finally:
@@ -306,7 +306,7 @@ class _Helpers:
         self._stopped = False
 
     def call(self, work: Callable[..., R], *args: Any) -> R | None:
-        """Call `work`. Returns None without calling it if the call that these threads help with has already ended."""
+        """Call `work`, or return None if the call that these threads help with has already ended."""
         working = allocate_lock()
         with working:
             self._working.append(working)
@@ -403,7 +403,7 @@ def ahead(
     jobs = iter(jobs)
     helpers = _Helpers()
     pending: deque[tuple[Future[list[R] | None] | None, J]] = deque()
-    least = max(1, place.requests // 8)  # minimum per submission, because each one starts a thread
+    least = max(1, place.requests // 8)  # minimum number of jobs per submission, because each one starts a thread
 
     def do_ahead(job: J) -> list[R]:
         return [_holding(held(job), do, job)]
@@ -431,7 +431,7 @@ def ahead(
 
 
 def batches(jobs: Iterator[J], count: int) -> Iterator[list[J]]:
-    """Return an iterator over lists of at most `count` of the jobs."""
+    """Return an iterator over the jobs, in lists of at most `count`."""
     return iter(lambda: list(itertools.islice(jobs, count)), [])
 
 

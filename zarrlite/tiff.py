@@ -247,7 +247,7 @@ def _header_option(metadata: ArrayMetadata) -> dict[str, Header]:
         raise ArgumentError("the chunks of a TIFF array must all have the same shape, because they share a header")
     chunks = metadata.chunk_grid.chunk_shape((0,) * len(metadata.shape))
     for rgb in (False, True):
-        with contextlib.suppress(ArgumentError):  # raised if chunks of this shape cannot be such images
+        with contextlib.suppress(ArgumentError):  # raised if the shape does not suit a grey (or RGB) image
             image_header = header(
                 chunks, metadata.data_type, rgb=rgb, byteorder=chain.byteorder, compression=chain.compression
             )

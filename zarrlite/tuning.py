@@ -1,4 +1,7 @@
-"""All sizes that were chosen by measurement. Each comment gives unit, effect, and the benchmark rows that show it."""
+"""All sizes that were chosen by measurement.
+
+Each comment gives the unit of a size, its effect, and the benchmark rows that show this effect.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ MAX_RANGES: Final = 2**10  # ranges; a chunk that needs more is read as one rang
 
 # Sparse selections
 SPARSE_ELEMENTS: Final = 16  # elements per chunk on average; selections with more do not count as sparse (orthogonal)
-MAX_SPARSE_ELEMENTS: Final = 2**17  # elements in total; larger selections are projected chunk by chunk
+MAX_SPARSE_ELEMENTS: Final = 2**17  # elements in total; larger selections are split into chunks one by one
 
 # Threads
 MIN_SHARED_BYTES: Final = 2**19  # bytes; less work runs on one thread, because waking others costs more than it saves
@@ -35,14 +38,14 @@ DEFERRED_SIZE: Final = 2**20  # bytes; replaced files that are larger are closed
 # Requests to remote stores
 REMOTE_GAP_BYTES: Final = 2**20  # bytes; ranges of a remote value are read as one if the gap is smaller (remote)
 MAX_REQUESTS: Final = 128  # threads; at most this many in a process wait for requests at the same time (remote)
-MAX_PLACES: Final = 2**10  # places (`threads.Place`); when this many are known, all are forgotten
+MAX_PLACES: Final = 2**10  # places (`threads.Place`); the cache of places is cleared at this size
 REMOTE_CONCURRENCY: Final = 64  # requests; maximum number in flight to one bucket or server (remote)
 MAX_PUT_BYTES: Final = 2**26  # bytes; longer values are stored by multipart uploads, which take 3 more round trips
 MIN_CONFLICT_PAUSE: Final = 0.005  # seconds; maximum length of the first pause after a conflict with another writer
 MAX_CONFLICT_PAUSE: Final = 1.0  # seconds; the maximum length of a pause doubles up to this limit
 MAX_IN_FLIGHT_BYTES: Final = 2**28  # bytes; maximum total of the chunks that a process is transferring or decoding
 MAX_IN_FLIGHT_WAIT: Final = 60.0  # seconds; a job that has waited this long for others to free memory starts anyway
-IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two checks for room
+IN_FLIGHT_PAUSE: Final = 0.001  # seconds; pause between two checks for free memory
 
 # Memory
 SCRATCH_BYTES: Final = 2**17  # bytes; larger reads use scratch memory, because malloc would map new pages each time

@@ -49,7 +49,7 @@ def documents(store: Any, *, path: str | None = None) -> dict[str, dict[str, Jso
     place, where = open_store(store), normalize_path(path)
     view = find_v2(place, where, use_consolidated=False)
     if view is None:
-        raise NodeNotFoundError(f"no array or group of Zarr v2 at {where!r} in {place!r}", path=where)
+        raise NodeNotFoundError(f"no Zarr v2 array or group at {where!r} in {place!r}", path=where)
     found: dict[str, dict[str, Json] | ZarrliteError] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MetadataWarning)  # a `zarr.json` may exist already

@@ -2,7 +2,7 @@
 
 Rules
 - A `place` is the path of a directory, or a store that `memory` returned.
-- Each contestant loops over many selections itself, so that no shared layer adds to its time.
+- If a workload has many selections, the contestant itself loops over them, so that no shared code adds to its time.
 - A method that a contestant does not support raises Unsupported, which the report shows as "-".
 """
 
@@ -30,7 +30,7 @@ class Contestant(ABC):
     cold_read: str  # code for `python -c` that prints the element {i}, {j} of the array at {path!r}
 
     def session(self) -> AbstractContextManager[Any]:
-        """Return a context manager with global settings, active around everything that is timed."""
+        """Return a context manager that applies global settings. Everything that is timed runs inside it."""
         return nullcontext()
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Contestant(ABC):
 
     @abstractmethod
     def get_orthogonal(self, array: Any, selections: Sequence[Any]) -> list[Any]:
-        """Read orthogonal selections, each given as a pair of index arrays, one by one."""
+        """Read orthogonal selections one by one. Each is a pair of index arrays."""
 
     @abstractmethod
     def put(self, array: Any, selections: Sequence[Any], values: Sequence[Array]) -> None:

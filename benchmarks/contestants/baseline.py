@@ -1,7 +1,8 @@
-"""Another checkout of zarrlite, so that one run compares a change with the version before it.
+"""Another checkout of zarrlite, so that a single run can compare a change with the previous version.
 
 Rules
-- `ZARRLITE_BASELINE` names the checkout. Its package is copied under another name, since both run in one process.
+- `ZARRLITE_BASELINE` names the checkout. Its package is copied under another name, since both versions
+  run in one process.
 """
 
 from __future__ import annotations

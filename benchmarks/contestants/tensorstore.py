@@ -13,7 +13,7 @@ from benchmarks.data import Array
 SETTINGS = {
     "cache_pool": {"total_bytes_limit": 0},
     "file_io_sync": False,  # no fsync
-    "file_io_locking": {"mode": "none"},  # other contestants do not lock whole chunks either; files are still renamed
+    "file_io_locking": {"mode": "none"},  # no file locks; a value is still written to a temporary file and renamed
 }
 _COLD = """
 import tensorstore

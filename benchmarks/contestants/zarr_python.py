@@ -84,12 +84,12 @@ try:
     import zarrs
     from zarrs.pipeline import UnsupportedMetadataError
     from zarrs.utils import DiscontiguousArrayError, UnsupportedVIndexingError
-except ImportError:  # zarrs is not installed, so only the classes above can be used
+except ImportError:  # zarrs is optional; only the class Zarrs requires it
     zarrs = None  # type: ignore[assignment]
 
 
 class Zarrs(ZarrPython):
-    """zarr-python with the codec pipeline of zarrs, in strict mode: it never falls back to zarr-python's own."""
+    """zarr-python with the codec pipeline of zarrs, in strict mode: it never falls back to zarr-python's pipeline."""
 
     name = "zarrs"
     atomic = False

@@ -1,4 +1,4 @@
-"""zarrista: a Python interface to the Rust library zarrs that does not use zarr-python."""
+"""zarrista, a Python interface to the Rust library zarrs. It does not use zarr-python."""
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
 Rules
 - Each chunk is opened, read, verified, decompressed and copied into the returned array. Two threads take chunks from
   one iterator. Small requests run in the calling thread.
-- It reads no more than necessary: only the selected rows of a raw chunk, and only two bytes for a single element.
-- It trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
-- It allocates the array that it returns, as all contestants do, so every time includes the page faults of new memory.
+- `limit` reads no more than necessary: only the selected rows of a raw chunk, and only two bytes for a single element.
+- `limit` trusts the document and the store: no validation, no locks, no temporary files. Checksums are verified.
+- Like all contestants, `limit` allocates the array that it returns, so every time includes the page faults of new
+  memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The `limit` baseline for arrays without shards, on disk and in memory.
 
 Rules
-- Loops are tight: as much as possible is prepared before them, because threads that hold the GIL for a long time would
-  block each other.
+- As much as possible is prepared before each loop, because threads that hold the GIL for a long time would block each
+  other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Chunks:
         self._decode: Callable[[str], Any] | None = None
 
     def _decoder(self) -> Callable[[str], Any]:
-        """Return a function for one thread that decodes the chunk under a key. Each call overwrites the last result."""
+        """Return a function that decodes the chunk stored under a key, for use in the calling thread only.
+
+        Each call of this function overwrites the result of the previous call.
+        """
         root, buffer = f"{self.place}/", scratch("fetched", self.nbytes + SLACK)
         buffers, value = [buffer], google_crc32c.value
         decoded = scratch("decoded", self.nbytes)
@@ -119,7 +122,8 @@ class Chunks:
     def select(self, selection: tuple[Any, Any]) -> Any:
         """Read an orthogonal selection: integers and slices, or two arrays of sorted integers."""
         rows, columns = (split(by, n, c) for by, n, c in zip(selection, self.shape, self.chunk, strict=True))
-        if not isinstance(selection[0], (int, slice)):  # numpy selects orthogonally if the row numbers are a column
+        if not isinstance(selection[0], (int, slice)):
+            # numpy indexes orthogonally if the row numbers are a column vector
             rows = [row._replace(inside=row.inside[:, None], moved=row.moved[:, None]) for row in rows]
         out = np.empty((rows[-1].to.stop, columns[-1].to.stop), DTYPE)
         jobs = [(row, column) for row in rows for column in columns]

@@ -1,8 +1,8 @@
 """The `limit` baseline for shards on disk.
 
 Rules
-- A shard takes one read for its index and one for each block of contiguous inner chunks (about 1 MiB decoded). One
-  numpy operation copies a block into the result.
+- Reading a shard takes one read call for its index and one for each block of contiguous inner chunks (about 1 MiB
+  decoded). One numpy operation copies a block into the result.
 - Small chunks are compressed and decompressed dozens at a time, in one call.
 - An update rewrites the shard, overwrites one chunk, or appends that chunk and a new index, depending on `strategy`.
 """
@@ -33,13 +33,14 @@ from benchmarks.limit.tools import (
 )
 
 BLOCK = 2**20  # decoded bytes; inner chunks are read and written in blocks of this size
-SMALL = 2**15  # decoded bytes of a chunk; up to this size, one call for many chunks is faster than one call for each
-# a block to read: descriptor, row, column and index of its shard, and the position of its first chunk in the shard
+SMALL = 2**15  # decoded bytes; chunks up to this size are compressed and decompressed many per call, which is faster
+# a block to read: file descriptor of its shard, row and column of the shard, contents of the shard's index, and
+# position of the block's first chunk in the shard
 Job = tuple[int, int, int, Array, tuple[int, int]]
 
 
 class Shards:
-    """An array of shards with their index at the end."""
+    """An array of shards, each with its index at the end."""
 
     def __init__(self, root: str, document: dict[str, Any], strategy: str) -> None:
         sharding = document["codecs"][0]["configuration"]

@@ -17,7 +17,7 @@ from benchmarks.data import LEVEL, Array
 READ = os.O_RDONLY | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 DTYPE = np.dtype("<u2")
-WORTHWHILE = 2**19  # decoded bytes; for less, a second thread costs more than it saves
+WORTHWHILE = 2**19  # decoded bytes; below this size, a second thread costs more than it saves
 local = threading.local()
 _pool = ThreadPoolExecutor(1, "limit")
 

@@ -1,1 +1,1 @@
-"""The benchmark of data in an object store: an S3 server on this machine, behind a proxy that adds latency."""
+"""The benchmark for data in an object store: an S3 server on this machine, behind a proxy that adds latency."""

@@ -21,7 +21,8 @@ from benchmarks.remote.workloads import (
 from benchmarks.workloads import Workload
 
 CODECS = ("raw", "zstd")
-# multiples of the time of `limit`; higher without a delay, when server, proxy and client compete for the cores
+# maximum multiples of the time of `limit`; the second is for workloads without a delay, in which the server, the proxy
+# and the client compete for the cores
 GOAL, GOAL_ON_LOOPBACK = 1.15, 1.3
 LEAD = 0.95  # no peer may be more than 5 % faster
 

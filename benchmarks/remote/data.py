@@ -15,14 +15,14 @@ class RemoteScale(Scale):
     """The sizes and counts of a run."""
 
     edge: int  # number of chunks along each axis of an array
-    delays: tuple[int, ...]  # milliseconds that the proxy adds to each answer
+    delays: tuple[int, ...]  # milliseconds that the proxy adds to each round trip
 
     def layout(self, size: str, codec: str) -> Layout:
-        """Return a layout with chunks of the size that `size` names, each stored under its own key."""
+        """Return a layout with chunks of a named size, such as "64K", each stored under its own key."""
         return Layout(self._extent(size), self.chunks[size], codec)
 
     def sharded(self, size: str, codec: str) -> Layout:
-        """Return a layout with the same number of inner chunks, in four shards."""
+        """Return a layout with four shards, which together contain as many inner chunks as `layout` has chunks."""
         return Layout(self._extent(size), self.chunks[size], codec, (self.edge // SHARDS, self.edge // SHARDS))
 
     def _extent(self, size: str) -> Shape:
@@ -30,8 +30,8 @@ class RemoteScale(Scale):
 
 
 _SIZES = {size: CHUNKS[size] for size in ("64K", "1M")}
-# The image of FULL consists of 16 x 16 chunks of 1 MiB. The numbers in the tuples are points, slow_points, nodes,
-# patches, rounds, passes, settle, processes and budget.
+# At the scale FULL, the image consists of 16 x 16 chunks of 1 MiB. The tuples after `*` contain, in this order: points,
+# slow_points, nodes, patches, rounds, passes, settle, processes and budget.
 FULL = RemoteScale("full", (8192, 16384), _SIZES, {}, *(100, 100, 200, 0, 3, 2, 0.3, 2, 3.0), 16, DELAYS)
 QUICK = RemoteScale("quick", (4096, 8192), _SIZES, {}, *(100, 100, 200, 0, 2, 1, 0.0, 1, 0.5), 8, DELAYS[:2])
 TINY = RemoteScale("tiny", (64, 128), {"64K": (8, 16), "1M": (16, 32)}, {}, *(10, 10, 5, 0, 1, 1, 0.0, 1, 0.0), 4, (1,))

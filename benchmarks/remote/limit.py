@@ -2,10 +2,10 @@
 
 Rules
 - Sixty-four threads take requests from one iterator. At most one thread per core decodes or encodes at a time.
-- It reads little more than necessary: in a raw chunk, the range from the first to the last selected element; in a
-  shard, the range from the first to the last selected inner chunk. A whole shard takes one request; parts of shards
-  take two rounds of requests, one for all indices and one for all inner chunks.
-- It trusts the document and the server: no validation, no conditions, no ETags. Checksums are verified.
+- `limit` reads little more than necessary: in a raw chunk, the range from the first to the last selected element; in a
+  shard, the range from the first to the last selected inner chunk. Reading a whole shard takes one request; reading
+  parts of shards takes two rounds of requests, one for all indices and one for all inner chunks.
+- `limit` trusts the document and the server: no validation, no conditional requests, no ETags. Checksums are verified.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Coords = tuple[int, int]
 
 
 def each(do: Callable[[Any], object], jobs: Iterable[Any]) -> None:
-    """Run jobs on all threads, which share an iterator."""
+    """Run jobs on all threads, which take them from one iterator."""
     jobs = [*jobs]
     shared = iter(jobs)
 
@@ -118,7 +118,7 @@ def _document(client: Any, path: str) -> dict[str, Any]:
 
 
 class RemoteArray:
-    """An array of chunks, or of shards with their index at the end."""
+    """An array of chunks, or of shards that have their index at the end."""
 
     def __init__(self, client: Any, path: str, document: dict[str, Any]) -> None:
         self.client = client
@@ -146,7 +146,7 @@ class RemoteArray:
         return _array(obstore.get_range(self.client, self._key(coords), start=start, end=stop))
 
     def _decode(self, data: Array, target: Array | None = None) -> Array:
-        """Return the elements of a chunk, which are valid until the next call. Copies them into `target`, if given."""
+        """Return the elements of a chunk, valid until the next call, and copy them into `target`, if given."""
         if self.zstd:
             memory = scratch("decoded", self.nbytes)
             decompress(checked(data), memory)
@@ -159,7 +159,7 @@ class RemoteArray:
     # Reading
 
     def get(self, selection: Any) -> Array:
-        """Read everything, or a range of rows, or columns with a step."""
+        """Read the whole array, a range of rows, or columns with a step."""
         if selection is not ...:
             return self._get_part(*selection)
         out = np.empty(self.shape, DTYPE)
@@ -291,6 +291,6 @@ def _array(data: Any) -> Array:
 
 
 def _block(array: Array, coords: Coords, shape: Coords) -> Array:
-    """Return the part of an array that is one block of a grid."""
+    """Divide an array into blocks of this shape, and return the block at these coordinates."""
     (i, j), (h, w) = coords, shape
     return array[i * h : i * h + h, j * w : j * w + w]

@@ -8,7 +8,7 @@ from benchmarks.remote.server import KEY, REGION, SECRET
 
 
 class Place(NamedTuple):
-    """A node in a bucket, as seen through a proxy."""
+    """A node in a bucket that is accessed through a proxy."""
 
     port: int
     bucket: str

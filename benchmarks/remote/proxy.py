@@ -2,12 +2,12 @@
 
 Rules
 - Half of the delay is added on the way to the server, the other half on the way back. Any number of connections,
-  requests and answers can be in flight at the same time; the throughput is not bounded.
+  requests and responses can be in flight at the same time; the throughput is not limited.
 - Opening a connection is not delayed, because clients keep their connections open, as they would with a real server.
-- Bytes pass through the proxy even with a delay of zero, so that its cost is part of every figure.
+- Even with a delay of zero, all bytes pass through the proxy, so its cost is part of every measurement.
 
 `python -m benchmarks.remote.proxy PORT DELAY...` listens on a loopback port for each delay in milliseconds, forwards
-everything to PORT, and prints its ports. It ends when its standard input is closed.
+everything to PORT, and prints its ports. The process exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._process.communicate()  # closes the standard input of the process, and waits until it exits
+        self._process.communicate()  # closes the proxy's standard input, and waits for the proxy to exit
 
 
 class _Way(asyncio.Protocol):
@@ -88,7 +88,7 @@ class _Way(asyncio.Protocol):
 
 
 class _Client(_Way):
-    """The end that faces a client; it opens the connection to the server."""
+    """The client's end of a connection; it opens the connection to the server."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, delay: float, port: int) -> None:
         super().__init__(loop, delay)

@@ -1,9 +1,10 @@
 """SeaweedFS, a real S3 server, in a separate process.
 
 Rules
-- It listens on free ports of the loopback interface only, and sends no telemetry.
-- It is used in a `with` statement, which ends the process.
-- Each bucket has its own files, which are removed with it. The server never removes single values from its files.
+- The server listens only on free ports of the loopback interface, and sends no telemetry.
+- `Server` is used in a `with` statement, which kills the process when it ends.
+- Each bucket has its own files, which are removed together with the bucket. The server never removes individual values
+  from these files.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _IDENTITY = {
     "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
     "actions": ["Admin", "Read", "List", "Tagging", "Write"],
 }
-_PORTS = ("master", "volume", "filer", "s3")  # each service has a second port, for the server's own connections
-_START = 60.0  # seconds; a server that does not answer by then has failed
+_PORTS = ("master", "volume", "filer", "s3")  # each service also has a gRPC port, for connections between the services
+_START = 60.0  # seconds; a server that takes longer to respond is considered failed
 
 
 def command() -> str | None:

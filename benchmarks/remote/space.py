@@ -43,7 +43,7 @@ class RemoteSpace(Workspace):
 
     @cached_property
     def _clients(self) -> dict[str, Any]:
-        """Clients that bypass the proxy, by bucket."""
+        """The clients that bypass the proxy, keyed by bucket."""
         return {bucket: Place(self._server.port, bucket, "").s3_store() for bucket in (DATA, NEW)}
 
     def _upload(self, bucket: str, path: str, files: dict[str, bytes]) -> None:
@@ -67,7 +67,7 @@ class RemoteSpace(Workspace):
         return Place(self._ports[delay], DATA, path)
 
     def new(self, delay: int, layout: Layout | None = None) -> Place:
-        """Return a new location in the bucket of new arrays. It contains only the document of `layout`, if given."""
+        """Return an unused location in the bucket for new arrays. It contains the document of `layout`, if given."""
         self._has_new = True
         self._count += 1
         place = Place(self._ports[delay], NEW, f"array{self._count}")

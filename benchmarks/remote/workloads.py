@@ -1,7 +1,7 @@
 """The workloads on arrays and groups in a bucket.
 
 Rules
-- The name of a workload begins with the delay of answers; the rest is as in the local benchmark.
+- The name of a workload begins with the delay of the proxy; the rest is as in the local benchmark.
 - Reading a hundred elements is one operation, and one call if the library supports point selections.
 """
 
@@ -39,7 +39,8 @@ class OnArray(ArrayWorkload, OnServer):
     """A workload on an array in a bucket."""
 
     def is_atomic(self, contestant: Contestant, entrant: str) -> bool:
-        return False  # not marked in the report, because the server replaces values atomically for every contestant
+        # the report does not mark atomic writes to a server, which replaces values atomically for every contestant
+        return False
 
     def existing(self, space: Any, contestant: Contestant) -> Any:
         return space.stored(self.layout, self.delay)
@@ -57,7 +58,7 @@ class RemoteRead(OnArray, FullRead):
 
 
 class RemoteWrite(OnArray, FullWrite):
-    """Write a whole array of which only the document exists."""
+    """Write all chunks of an array that only has a `zarr.json`."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class OpenGroup(OnServer):
 
 @dataclass(frozen=True)
 class Copy(OnArray):
-    """Copy an array from the disk to a bucket, or back."""
+    """Copy an array from disk to a bucket, or from a bucket to disk."""
 
     direction: str = "upload"
     writes = True

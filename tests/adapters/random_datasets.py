@@ -53,7 +53,7 @@ def encoding(random: np.random.Generator, variable: xr.Variable) -> dict[str, An
 
 
 def dataset(number: int) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
-    """Return the dataset with this number, and the encodings of its variables."""
+    """Return the dataset generated from this number, and the encodings of its variables."""
     random = np.random.default_rng(number)
     sizes = {name: int(random.integers(1, 7)) for name in ("x", "y", "time")[: random.integers(1, 4)]}
     variables = {}

@@ -76,7 +76,7 @@ def test_a_task_carries_a_small_pickle_without_attributes(array: Array) -> None:
     assert len(pickle.dumps(for_tasks(opened))) < 1024 + document
     reading = opened.to_dask()
     writing = zarrlite.store_dask(da.ones(DATA.shape, chunks=(20, 30)), opened, compute=False)
-    for lazy, others in ((reading, 0), (writing, 512)):  # others: bytes allowed for everything else in a task
+    for lazy, others in ((reading, 0), (writing, 512)):  # others: bytes allowed in a task besides the array
         pickles = [pickle.dumps(task) for task in dict(lazy.__dask_graph__()).values()]
         sizes = [len(data) for data in pickles if b"zarrlite.nodes.array" in data]
         assert len(sizes) == 12

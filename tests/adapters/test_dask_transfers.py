@@ -194,7 +194,8 @@ def test_the_number_of_tasks_under_way_is_bounded(
         progress=lambda n, total: under_way.update({n: (len(submitted) - n, total)}),
     )
     assert len(under_way) == len(submitted) > 20
-    assert max(under_way.values()) <= (8, len(submitted))  # two tasks per worker, including killed ones not yet removed
+    # two tasks per thread, counting the threads of killed workers that have not been removed yet
+    assert max(under_way.values()) <= (8, len(submitted))
 
 
 @on_disk

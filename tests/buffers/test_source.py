@@ -24,7 +24,7 @@ KEY = "a/b"
 
 
 class DictStore(Store):
-    """A store that implements only `get`, so that its sources are the default ones of `Store`."""
+    """A store that implements only `get`, and thus uses the default sources of `Store`."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values

@@ -331,7 +331,7 @@ def test_shards_of_different_lengths_have_equal_inner_chunks() -> None:
     data[3:11:3, 2] = -1
     assert np.array_equal(array[...], data)
     assert array.nchunks_initialized == 18
-    array.append(data[:3])  # the new shard has 4 rows, a multiple of the length of inner chunks
+    array.append(data[:3])  # the new shard has 4 rows, a multiple of the inner chunk length (2)
     assert array.metadata.chunk_grid == Rectilinear([[4, 2, 6, 4], 9])
     assert np.array_equal(array[...], np.concatenate([data, data[:3]]))
     assert not list(check(array.store))
@@ -347,7 +347,7 @@ def test_the_lengths_of_shards_are_multiples_of_those_of_inner_chunks() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"chunks": [[3, 4], 2], "shards": (7, 2)}, ArgumentError, "pass the list as shards="),
+        ({"chunks": [[3, 4], 2], "shards": (7, 2)}, ArgumentError, "list them in shards="),
         ({"chunks": [[3, 4]]}, ArgumentError, "chunks must have 2 items, one for each dimension, not 1"),
         ({"chunks": [["a"], 2]}, ArgumentError, "chunks must have a length or a list of lengths for each dimension"),
         ({"chunks": [[3.5, 4], 2]}, ArgumentError, "chunks must have a length or a list of lengths for each dimension"),

@@ -58,7 +58,7 @@ def test_a_key_with_the_wrong_number_of_dimensions_is_refused(
     encoding: ChunkKeyEncoding, coords: tuple[int, ...], other: int
 ) -> None:
     if {other, len(coords)} == {0, 1} and coords in ((), (0,)) and isinstance(encoding, V2Keys):
-        return  # in v2, "0" is the key both without dimensions and with one dimension
+        return  # in v2, "0" is a key in arrays without dimensions and in arrays with one dimension
     if other != len(coords):
         assert encoding.decode(encoding.encode(coords), other) is None
 

@@ -567,7 +567,7 @@ def test_the_batches_of_a_whole_shard_are_no_larger_than_the_shard(
     index_size = sizes[0]
 
     def truncated(self: OpenFile, ranges: Any, memory: memoryview | None = None) -> Any:
-        """Read the index, but only half of each batch, as if the file had been truncated in between."""
+        """Read the whole index but only half of each batch, as if the file had been truncated between the reads."""
         found = read(self, ranges, memory) or []
         return [part if len(part) == index_size else part[: len(part) // 2] for part in found]
 

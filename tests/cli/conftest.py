@@ -40,7 +40,7 @@ def _neutral_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create `a.zarr` in the current directory: a group with attributes that contains the array `raw/image`."""
+    """Create `a.zarr` in the current directory: a group that has attributes and contains the array `raw/image`."""
     monkeypatch.chdir(tmp_path)
     root = zarrlite.create_group("a.zarr", attributes={"by": "me"})
     root.create_array("raw/image", data=DATA, chunks=(4, 4), dimension_names=["y", "x"])

@@ -33,7 +33,7 @@ start  size  what                  by                detail            bytes
 
 @pytest.fixture
 def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Create a shard that follows a header. Only one of its two inner chunks is stored."""
+    """Create an object that consists of a header and a shard. Only one of the shard's two inner chunks is stored."""
     monkeypatch.chdir(tmp_path)
     codecs = [ShardingIndexed((1, 2), [Bytes(), Crc32c()]), Pad("start", 8, b"<HEADER>")]
     zarrlite.create_array("a.zarr", data=np.array([[1, 2], [0, 0]], "u1"), chunks=(2, 2), codecs=codecs)

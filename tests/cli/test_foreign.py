@@ -17,7 +17,7 @@ PICTURE = np.arange(24, dtype="u1").reshape(4, 6)
 
 @pytest.fixture
 def container(hierarchy: Path) -> None:
-    """Create the N5 container `v.n5` and the folder of TIFF files `t`, both without zarr.json files."""
+    """Create the N5 container `v.n5` and the folder `t` of TIFF files, both without zarr.json files."""
     array = n5.create_array("v.n5", path="g/d", shape=(5, 7), dtype="u2", chunks=(3, 2))
     array[...] = np.arange(35).reshape(5, 7)
     tiff.create_array("t", data=PICTURE, chunks=(2, 3))

@@ -1,4 +1,4 @@
-"""Commands as processes: exit codes, pipes, terminals and interrupts, without tracebacks."""
+"""Commands run as processes: exit codes, pipes, terminals and interrupts. No command prints a traceback."""
 
 from __future__ import annotations
 

@@ -265,7 +265,8 @@ def test_points_in_time_are_text_in_json(hierarchy, run):
     assert run("dump", "t.zarr", "--format", "json").json["values"] == ["2020-01-31T12:00:00", "NaT"]
     zarrlite.create_array("s.zarr", data=np.array([(1, (2.5, "2020-01-31"))], RECORD))
     assert run("dump", "s.zarr", "--json").json["values"] == [{"id": 1, "at": {"x": 2.5, "when": "2020-01-31"}}]
-    zarrlite.create_array("d.zarr", data=np.array([90, "NaT"], "m8[s]"))  # plain numbers: the data type states the unit
+    zarrlite.create_array("d.zarr", data=np.array([90, "NaT"], "m8[s]"))
+    # the values have no unit, since the data type states it
     assert run("dump", "d.zarr", "--json").json["values"] == [90, "NaT"]
     generic = zarrlite.create_array(
         "g.zarr",

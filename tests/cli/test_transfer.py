@@ -164,7 +164,8 @@ def test_an_interrupted_copy_cannot_be_opened_and_is_resumed(count, hierarchy, r
     assert run("copy", "a.zarr/raw", "b.zarr") == (2, "", other)
     resumed = run("copy", "a.zarr", "b.zarr", "--json").json
     assert resumed["objects"] == 12
-    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]  # objects in complete batches, not documents
+    # counts the objects in complete batches, but no documents
+    assert resumed["objects_done_before"] == {0: 0, 5: 4, 10: 9}[count]
     assert files("a.zarr") == files("b.zarr")
 
 

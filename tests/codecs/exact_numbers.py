@@ -48,7 +48,7 @@ FLOATS = {
 
 
 class Small(NamedType):
-    """A data type from ml_dtypes, defined as users of zarrlite may define one."""
+    """A data type from ml_dtypes, defined as a user of zarrlite would define it."""
 
     name = "small"
 

@@ -126,7 +126,7 @@ def test_without_numcodecs_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
 
 
 def written(codecs: list[Any], dtype: Any = "int32", **keywords: Any) -> Any:
-    """Create an array, check that its metadata round-trips, and return the configuration of blosc in its document."""
+    """Create an array, check that its metadata round-trips, and return the blosc configuration in its document."""
     array = zarrlite.create_array({}, shape=(6,), dtype=dtype, codecs=codecs, **keywords)
     array[:3] = array.metadata.fill_value
     assert zarrlite.open(array.store, mode="r").metadata.to_json() == array.metadata.to_json()

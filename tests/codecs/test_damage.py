@@ -17,9 +17,9 @@ from zarrlite.errors import ArgumentError, ChecksumError, DataError, TruncatedEr
 from zarrlite.libraries import zstd
 from zarrlite.libraries.crc32c import checksum
 
-# DAMAGED lists for each case: its name, codec chain, shape and data type, stored bytes, error class, message
+# DAMAGED: for each case, its name, codec chain, shape and data type, stored bytes, error class and message
 
-# error messages of the zstd library in use
+# error messages that depend on the zstd library in use
 if zstd.library == "zstandard":
     NO_FRAME = "error when determining content size"
     UNKNOWN_FRAME = "zstd decompressor error: Unknown frame descriptor"

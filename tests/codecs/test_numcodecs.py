@@ -21,7 +21,7 @@ from zarrlite.data_types import from_dtype
 from zarrlite.errors import ArgumentError, ChecksumError, DataError, DependencyError, MetadataError, TruncatedError
 from zarrlite.testing import ArrayArrayLaws, ArrayBytesLaws, BytesBytesLaws
 
-VALUES = (bytes(8), b"01234567", bytes(1000), bytes(range(256)) * 3)  # their sizes are multiples of 8
+VALUES = (bytes(8), b"01234567", bytes(1000), bytes(range(256)) * 3)  # each size is a multiple of 8, for Shuffle(8)
 RAW_LZMA = ours.LZMA(lzma.FORMAT_RAW, filters=({"id": lzma.FILTER_DELTA, "dist": 8}, {"id": lzma.FILTER_LZMA2}))
 BYTES_BYTES = [
     ours.Adler32(),
@@ -144,7 +144,7 @@ class TestCategorize(ArrayArrayLaws):
 
 
 def theirs(codec: Any) -> Any:
-    """Return the codec with the same configuration from the package numcodecs."""
+    """Return numcodecs' own codec with the same configuration."""
     return importlib.import_module("numcodecs").get_codec(
         {"id": codec.name.removeprefix("numcodecs."), **codec.to_config()}
     )

@@ -60,7 +60,7 @@ def test_lengths_are_computed_as_specified(shape: Any, expected: Any) -> None:
         (([0, 2],), "/0/configuration/shape/0"),
         ((5, -1), "/0/configuration/shape"),
         ((4, 5), "/0/configuration/shape"),
-        ((6, [0]), "/0/configuration/shape/1"),  # 6 x 4 elements, but no input dimension before [0] provides the 6
+        ((6, [0]), "/0/configuration/shape/1"),  # 6 x 4 elements, but no dimension before dimension 0 matches the 6
         (([1], 4), "/0/configuration/shape/0"),
         ((4, 6, [1]), "/0/configuration/shape"),
         ((), "/0/configuration/shape"),

@@ -130,7 +130,7 @@ def test_diff_lists_the_cases_whose_results_differ(command, tmp_path):
         command("run", f"{sys.executable} {TOY} {mode}", *words)
     code, out, _ = command("diff", tmp_path / "accept", tmp_path / "refuse")
     assert "toy: core/array/shape/missing accepted-invalid -> pass\n" in out
-    assert code == 1  # the exit code, because some cases that passed are now refused
+    assert code == 1  # because some cases that passed in the first run are refused in the second
     assert command("diff", tmp_path / "accept", tmp_path / "accept") == (0, "", "")
     changes = json.loads(command("diff", tmp_path / "accept", tmp_path / "refuse", "--json")[1])
     assert {"implementation", "case", "before", "after", "worse"} == set(changes[0])

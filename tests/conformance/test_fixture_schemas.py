@@ -27,11 +27,11 @@ FLOATS = {
     "proposals/sharding/configuration/item-float",
 }
 
-Located = tuple[str, str, Any]  # the proposal, the JSON pointer of the object, the object
+Located = tuple[str, str, Any]  # name of the proposal, JSON pointer of the object, and the object itself
 
 
 def extensions(document: dict[str, Any]) -> Iterator[Located]:
-    """Yield the objects in a document that a proposal defines, at the extension point of the proposal."""
+    """Yield every use of a proposal in a document, if it is at the extension point that the proposal defines."""
     yield from find(document.get("chunk_key_encoding"), "/chunk_key_encoding", ("suffix",))
     yield from find_all(document.get("codecs"), "/codecs", ("pad", "offset"))
     yield from find_all(document.get("storage_transformers"), "/storage_transformers", ("concat-parts", "sharding"))
@@ -43,7 +43,7 @@ def find_all(values: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[
 
 
 def find(value: Any, pointer: str, proposals: tuple[str, ...]) -> Iterator[Located]:
-    """Yield the value if a proposal defines it, and all such values that are nested in codecs of `sharding_indexed`."""
+    """Yield the value if it uses one of these proposals, and all uses nested in the codecs of `sharding_indexed`."""
     members = value if isinstance(value, dict) else {"name": value}
     name = members.get("name", members.get("extension"))
     proposal = NAMES.get(name) if isinstance(name, str) else None

@@ -22,7 +22,7 @@ ABSENT = 2**64 - 1  # the offset and the length in the index entry of a missing 
 
 
 class Recorder(RecordingStore):
-    """A store in memory that records which ranges are read together."""
+    """A store in memory that records reads, and can return all its values."""
 
     def values(self) -> dict[str, bytes]:
         return {key: bytes(MemoryStore.get(self, key) or b"") for key in self.list()}
@@ -63,7 +63,7 @@ def encode(value: Buffer | None) -> str | None:
 
 
 def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
-    """Perform one operation, and return its result under the member names that cases use."""
+    """Perform one operation, and return its result as a dict with the member names used in cases."""
     match op["op"]:
         case "get":
             return {"value": encode(store.get(op["key"], ByteRange(*op.get("range", ALL))))}
@@ -93,7 +93,10 @@ def perform(store: Any, op: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunks_of(shard: bytes, entries: int) -> dict[str, bytes]:
-    """Return the chunks in a shard, by number. The index must be at the end, uncompressed and without a checksum."""
+    """Return the chunks in a shard, keyed by number.
+
+    The index must be at the end, uncompressed and without a checksum.
+    """
     index_start = len(shard) - 16 * entries
     chunks = {}
     for i in range(entries):

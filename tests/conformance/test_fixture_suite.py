@@ -22,7 +22,7 @@ STATEMENTS = [(document, statement) for document, statements in TABLES.items() f
 
 
 def without_markup(text: str) -> str:
-    """Return text in lower case without markup and extra spaces, so that quotes with different markup are equal."""
+    """Return text in lower case without markup and extra spaces, so that markup does not make quotes differ."""
     return " ".join(re.sub(r"[`*]", "", text).split()).lower()
 
 
@@ -116,7 +116,10 @@ def test_every_case_named_by_a_statement_exists() -> None:
 
 
 def test_every_case_is_named_by_a_statement_of_its_document() -> None:
-    """A statement must name all cases that quote it. Every other case must be named by a statement of its document."""
+    """A statement must name all cases that quote it.
+
+    Every other case must be named by some statement from the specification document that the case cites.
+    """
     for document, statements in TABLES.items():
         named_by_quote: dict[str, set[str]] = {}
         for statement in statements:

@@ -1,8 +1,8 @@
 """A toy harness that behaves, or misbehaves, as its first argument says; it needs only the standard library.
 
-The second argument, if any, is the only case in which the harness misbehaves: it refuses all other cases. Two modes
-take a file instead. With `late-crash`, the first process creates the file before it crashes, so that later processes
-fail to start. With `leave-a-child`, the file receives the process id of a child.
+The second argument, if any, is the only case in which the harness misbehaves: it refuses all other cases. In two modes,
+the second argument is a file instead. With `late-crash`, the first process creates the file before it crashes, so that
+later processes fail to start. With `leave-a-child`, the file receives the process id of a child.
 """
 
 from __future__ import annotations

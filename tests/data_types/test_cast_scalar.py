@@ -1,4 +1,4 @@
-"""Values that callers pass are converted to scalars: nothing is silently rounded or truncated."""
+"""Values that callers pass are converted to scalars without being silently rounded or truncated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of fill values: the JSON of a scalar parses to the same bits."""
+"""Property tests of fill values: the JSON of a scalar parses back to the same bits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_json_integer_is_rounded_only_once(number, width_and_precision):
     half = (1 << excess) >> 1
     if excess and (lost > half or (lost == half and kept % 2)):
         kept += 1
-    expected = float((kept if number > 0 else -kept) << excess)  # exact, as at most 53 significant bits are left
+    expected = float((kept if number > 0 else -kept) << excess)  # exact: it has at most 53 significant bits
     with np.errstate(over="ignore"):
         assert from_dtype(f"float{width}").parse_fill_value(number) == np.dtype(f"float{width}").type(expected)
 

@@ -61,7 +61,7 @@ READ_AND_WRITTEN = [
     ("float32", -0.0, SAME, bits(0x80000000, 32)),
     ("float32", 16777217, 16777216.0, bits(0x4B800000, 32)),  # halfway between two floats: rounded to even
     ("float32", 16777219, 16777220.0, bits(0x4B800002, 32)),
-    ("float32", 2**60 + 2**36 + 1, 1.1529216e18, bits(0x5D800001, 32)),  # rounding to double first makes it a tie
+    ("float32", 2**60 + 2**36 + 1, 1.1529216e18, bits(0x5D800001, 32)),  # would be a tie if rounded to double first
     ("float32", -(2**60) - 2**36 - 1, -1.1529216e18, bits(0xDD800001, 32)),
     ("float32", 2**60, 1.1529215e18, bits(0x5D800000, 32)),
     ("float32", 1e39, "Infinity", bits(0x7F800000, 32)),

@@ -107,8 +107,8 @@ def test_data_types_differ_by_name():
 
 
 REFUSED = [
-    (None, "a data type must be a numpy dtype, a name or the JSON of zarr.json, not None"),
-    (3.5, "a data type must be a numpy dtype, a name or the JSON of zarr.json, not 3.5"),
+    (None, "a data type must be a numpy dtype, a name or the JSON from zarr.json, not None"),
+    (3.5, "a data type must be a numpy dtype, a name or the JSON from zarr.json, not 3.5"),
     ("O", 'Python objects cannot be stored; use "string" or "bytes" as the data type'),
     (object, 'Python objects cannot be stored; use "string" or "bytes" as the data type'),
     ("S", f"{np.dtype('S')!r} must not have a size of zero; use \"bytes\" for any length, or S<n>"),
@@ -122,7 +122,7 @@ REFUSED = [
         "field 'x': Zarr has no subarray data types; use float32 with additional dimensions (2,), or more fields",
     ),
     ([("x", "O")], "field 'x': object has no fixed size; use U<n> for text and S<n> for bytes"),
-    ([("x", "T")], "a data type must be a numpy dtype, a name or the JSON of zarr.json, not [('x', 'T')]"),
+    ([("x", "T")], "a data type must be a numpy dtype, a name or the JSON from zarr.json, not [('x', 'T')]"),
     (np.dtypes.StringDType(na_object=None),
      "missing values cannot be stored; use numpy.dtypes.StringDType(), not StringDType(na_object=None)"),
 ]  # fmt: skip

@@ -206,7 +206,7 @@ def test_a_json_number_is_rounded_once_to_bfloat16(number: float, integer: bool)
     value = Fraction(float(np.uint16(bits).view(ml_dtypes.bfloat16)))
     for neighbour in (bits - 1, bits + 1):
         if bits % 2**15 == 0:
-            continue  # zero: on one side, its neighbour has the other sign
+            continue  # zero: its neighbours have different signs, so their bits are not consecutive
         other = Fraction(float(np.uint16(neighbour).view(ml_dtypes.bfloat16)))
         distance, further = abs(value - Fraction(number)), abs(other - Fraction(number))
         assert distance < further or (distance == further and bits % 2 == 0)

@@ -279,7 +279,7 @@ def test_only_open_array_of_tiff_writes_headers_of_compressed_chunks() -> None:
 @pytest.mark.parametrize("rgb", [False, True])
 @pytest.mark.parametrize("codec", ["pad", "offset"])
 def test_open_array_derives_the_header_function_from_the_document(codec: str, rgb: bool) -> None:
-    """A chunk of shape (1, 9, 3) can be a grey or an RGB image; the size of the padding shows which of them it is."""
+    """A chunk of shape (1, 9, 3) can be a grey or an RGB image; the size of the padding shows which."""
     header = tiff.header((1, 9, 3), "float32", rgb=rgb, byteorder="big", compression="zstd")
     last = header.pad() if codec == "pad" else Offset(header.nbytes, prefix_func=header)
     store = MemoryStore()

@@ -45,7 +45,7 @@ def build(tags: Tags, order: str = "<", pixels: bytes = b"", *, last: bool = Fal
 
 
 def grey(shape: tuple[int, int], changes: Tags | None = None) -> Tags:
-    """Return the tags of a uint8 image, some of them changed. A tag whose values are empty is omitted."""
+    """Return the tags of a uint8 image, with the given changes. A tag whose values are empty is omitted."""
     height, width = shape
     tags: Tags = {
         256: (3, (width,)), 257: (3, (height,)), 258: (3, (8,)), 259: (3, (1,)), 262: (3, (1,)), 273: (4, (0,)),
@@ -312,7 +312,7 @@ def test_reading_a_file_that_became_shorter_names_its_key() -> None:
 
 
 class ShrinkingStore(MemoryStore):
-    """A store that reports sizes larger than its values, as if these were truncated before they are read."""
+    """A store that reports sizes larger than its values, as if these had been truncated before they were read."""
 
     def size(self, key: str) -> int | None:
         return 1000

@@ -683,7 +683,7 @@ def test_nothing_is_written_if_a_node_is_refused():
 
 def test_converting_a_store_without_zarr_v2_is_an_error():
     for store in ({}, {"zarr.json": b"{}"}):
-        with pytest.raises(zarrlite.NodeNotFoundError, match="no array or group of Zarr v2"):
+        with pytest.raises(zarrlite.NodeNotFoundError, match="no Zarr v2 array or group"):
             v2.write_documents(store)
 
 
@@ -702,7 +702,7 @@ def test_views_compare_and_can_be_pickled(tmp_path):
 
 
 class Recording(MemoryStore):
-    """A store that records the requests."""
+    """A store that records the keys in each batch of requests."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)

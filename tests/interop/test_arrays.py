@@ -82,8 +82,8 @@ def complex_(name: str, part: Type) -> Type:
 
     fills = [pair(a, b) for a, b in zip(part.fills, np.roll(np.array(part.fills, object), 2, 0), strict=True)]
     nans = [pair(part.nans[0], part.fills[4]), pair(part.fills[2], part.nans[1]), pair(part.nans[1], part.nans[0])]
-    # 1 - 2j between the others, because zarr-python omits chunks that contain only NaNs if the fill value is a NaN,
-    # whatever the bits of these NaNs
+    # 1 - 2j after each element, so that no chunk contains only NaNs: zarr-python would omit such a chunk if the fill
+    # value is a NaN, whatever the bits of the NaNs
     values = [x for _, scalar in fills + nans for x in (scalar, 1 - 2j)]
     return Type(name, np.array(values, name), fills, nans=nans)
 
@@ -131,7 +131,7 @@ TYPES = {
         )
         for n in (1, 2, 3, 16)
     },
-    # only zarr-python has the following types
+    # only zarr-python supports the following types
     "string": Type(
         "string",
         np.array(["", "a", "zwölf 🦓", "a" * 300, "\0", "b\0"], np.dtypes.StringDType()),
@@ -431,8 +431,8 @@ def test_zarrlite_reads_an_array_of_a_peer(case: Case, peer: Any, ours: Any, tmp
     assert case.scalar(ours.fill_value(path)) == case.scalar(case.fill)
     assert ours.attributes(path) == ATTRIBUTES
     assert (ours.open(path, "r").metadata.dimension_names or ()) == tuple(case.document["dimension_names"])
-    # peers store all chunks that zarrlite stores, and those that contain only the fill value NaN or NaT, because NaN is
-    # not equal to NaN
+    # peers store all chunks that zarrlite stores, and may also store chunks that contain only the fill value if it is
+    # NaN or NaT, because NaN is not equal to NaN
     ours.write(tmp_path / "b", case.document, case.values, case.fill)
     assert chunk_keys(tmp_path / "b") <= chunk_keys(path)
 

@@ -1,6 +1,6 @@
-"""Groups, attributes, consolidated metadata and changes of shape are exchanged between zarrlite and other libraries.
+"""Groups, attributes, consolidated metadata and resized arrays are exchanged between zarrlite and other libraries.
 
-tensorstore and zarrs do not support groups. The other libraries write with their own functions and defaults here.
+tensorstore and zarrs do not support groups. Here, the other libraries write with their own functions and defaults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OME-Zarr and AnnData: zarrlite reads layouts written by ome-zarr-py and anndata, and the examples write the same.
+"""OME-Zarr and AnnData: zarrlite reads the layouts of ome-zarr-py and anndata, and the examples in docs/ write them.
 
 The documents are the ones that ome-zarr-py 0.18.0 and anndata 0.12.19 wrote with zarr-python 3.1.6, except that the
 arrays are shorter. Neither library is needed here.
@@ -68,7 +68,7 @@ def dump(document: Json) -> bytes:
 
 
 def split(values: np.ndarray[Any, Any], chunks: tuple[int, ...]) -> dict[tuple[int, ...], np.ndarray[Any, Any]]:
-    """Return whole chunks by their coordinates. Elements beyond the edge of the array are 0 or the empty string."""
+    """Return whole chunks, keyed by coordinates. Elements beyond the edge of the array are 0 or the empty string."""
     counts = [-(-length // chunk) for length, chunk in zip(values.shape, chunks, strict=True)]
     padded = np.zeros([n * chunk for n, chunk in zip(counts, chunks, strict=True)], values.dtype)
     padded[tuple(map(slice, values.shape))] = values
@@ -204,7 +204,7 @@ def cells(version: int, *, consolidated: bool) -> dict[str, bytes]:
     documents = {
         key: json.loads(value) for key, value in store.items() if key.rpartition("/")[2].startswith((".z", "zarr"))
     }
-    if version == 2:  # zarr-python stores this in all groups below the root, even in version 2
+    if version == 2:  # zarr-python stores empty consolidated metadata in all groups below the root, even in Zarr v2
         documents |= {
             key: document | {"consolidated_metadata": empty}
             for key, document in documents.items()

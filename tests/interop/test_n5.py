@@ -1,7 +1,7 @@
 """N5 datasets are exchanged between zarrlite, tensorstore and z5py.
 
-tensorstore pads the blocks at the edge of an array, z5py truncates them. z5py reverses the axes of N5, so its arrays
-are transposed here; tensorstore and zarrlite keep the order of N5.
+tensorstore pads the blocks at the edge of an array, whereas z5py truncates them. z5py reverses the axes of N5, so its
+arrays are transposed here; tensorstore and zarrlite keep the order of N5.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def write_raster(rasterio: ModuleType, path: Path, data: np.ndarray, **options: 
 def test_rasters_of_gdal_in_zarr_v3_are_repaired_on_request(
     rasterio: ModuleType, tmp_path: Path, dtype: str, options: dict[str, Any]
 ) -> None:
-    # random numbers are hard to compress: blosc in GDAL may need more bytes than a plain copy
+    # random numbers hardly compress, so that GDAL's blosc chunks may be larger than uncompressed ones
     data = np.random.default_rng(0).integers(0, 200, (20, 30)).astype(dtype)
     write_raster(rasterio, tmp_path / "a.zarr", data, FORMAT="ZARR_V3", **options)
     with pytest.raises(MetadataError):

@@ -23,7 +23,7 @@ ORDER = {"little": "<", "big": ">"}
 
 
 def noise(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return random numbers from the full range of a data type, half of them equal, so that they can be compressed."""
+    """Return an array that can be compressed: one half is constant, the other half contains random numbers."""
     rng = np.random.default_rng(len(shape))
     if np.dtype(dtype).kind == "f":
         data = rng.normal(0, 1e6, shape).astype(dtype)

@@ -37,7 +37,7 @@ def peer(name: str) -> Any:
 
 
 def every(name: str) -> np.ndarray[Any, Any]:
-    """Return all values of a narrow type, or 300 with evenly spaced bits; for a complex type, return some numbers."""
+    """Return all values of a narrow type, or 300 evenly spaced bit patterns; for a complex type, a few numbers."""
     data_type = from_dtype(name)
     if data_type.dtype.itemsize > 2:
         return np.array([1 + 2j, 0, -3.5j, 1, 2, 3, 4] * 3, data_type.dtype)

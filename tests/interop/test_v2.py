@@ -1,4 +1,4 @@
-"""zarrlite reads the Zarr v2 arrays of other libraries as these libraries do, bit for bit.
+"""zarrlite reads Zarr v2 arrays written by other libraries just as those libraries do, bit for bit.
 
 Each library writes and reads its own arrays. Hierarchies by zarr-python 2 are tested in tests/formats/test_v2.py.
 """
@@ -35,7 +35,7 @@ def assert_same(array: Any, expected: Any, label: Any = None) -> None:
     assert ours.tobytes() == theirs.astype(ours.dtype).tobytes(), label
 
 
-# zarr-python 3, which writes version 2 on request
+# zarr-python 3, which writes Zarr v2 on request
 
 
 def zarr_compressors() -> dict[str, Any]:
@@ -270,7 +270,7 @@ def test_hierarchies_of_nccopy_have_the_elements_that_it_copied(mode, tmp_path):
     assert np.isnan(ours.attrs["odd"])
     if mode == "nczarr":
         assert ours["c"][...].tobytes() == b"abcdefghij\0\0"
-    else:  # without nczarr metadata, nothing tells readers that netCDF-C means single-byte characters by <U1
+    else:  # netCDF-C uses <U1 for single-byte characters, which readers cannot know without nczarr metadata
         with pytest.raises(zarrlite.TruncatedError, match="48"):
             ours["c"][...]
 

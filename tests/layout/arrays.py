@@ -1,4 +1,4 @@
-"""Named arrays that cover every codec, key encoding and storage transformer with a layout of its own."""
+"""Arrays that cover every codec, key encoding and storage transformer that has its own layout, by name."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def make(kind: str, store: Any = None) -> Array:
-    """Create an array of this kind in a store, by default in memory, with one chunk missing."""
+    """Create an array with a missing chunk. `kind` is a key of `KINDS`; by default, the array is stored in memory."""
     array = zarrlite.create_array({} if store is None else store, data=DATA, chunks=(4, 4), **KINDS[kind])
     array[4:8, 4:8] = 0
     return array

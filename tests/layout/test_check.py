@@ -176,7 +176,7 @@ def test_the_number_of_problems_reported_for_one_object_is_limited() -> None:
 
 
 class Watched(MemoryStore):
-    """A store that records the largest number of bytes read at once."""
+    """A store that records how many bytes the largest single read returned."""
 
     most = 0
 

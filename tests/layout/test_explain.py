@@ -177,12 +177,15 @@ def test_the_number_of_ranges_shown_for_a_large_shard_is_limited() -> None:
     ]
 
 
-INDEX = 6 * 2 + 6  # offset of the index in the shard below, after two inner chunks and a gap
+INDEX = 6 * 2 + 6  # offset of the index in `damaged_shard`: two inner chunks and a gap precede it
 ABSENT = b"\xff" * 8
 
 
 def damaged_shard() -> Any:
-    """Create a shard that contains two inner chunks of 2 elements and a checksum, six unused bytes, and the index."""
+    """Create a shard that contains two inner chunks, six unused bytes, and the index.
+
+    An inner chunk consists of two elements and a checksum.
+    """
     array = zarrlite.create_array(
         {},
         data=np.array([1, 2, 3, 4], "u1"),

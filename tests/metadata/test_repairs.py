@@ -95,7 +95,7 @@ def test_a_serializer_is_inserted_after_the_filters(codecs: list[Any], names: li
 
 
 def test_a_fault_that_cannot_be_repaired_is_raised_without_warnings() -> None:
-    with pytest.raises(MetadataError) as caught:  # a warning would raise MetadataWarning instead
+    with pytest.raises(MetadataError) as caught:  # if there were a warning, MetadataWarning would be raised instead
         parse_node(array(fill_value=None, shape=[-1]), strict=False)
     assert caught.value.pointer == "/shape/0"
     assert len(caught.value.problems) == 1

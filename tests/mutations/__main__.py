@@ -1,6 +1,6 @@
 """`python -m tests.mutations [TEXT ...]`: plant bugs one by one and print which the corpus catches.
 
-With arguments, only bugs whose file name or replaced text contains one of these are planted. The exit code is 1 if
+If texts are passed, only bugs whose file name or replaced text contains one of them are planted. The exit code is 1 if
 fewer than 95 % of the bugs are caught.
 """
 

@@ -1,8 +1,8 @@
 """Plant bugs one by one in a copy of the package, and run the corpus against each.
 
 Rules
-- `planted.json` lists the bugs. Each is a small mistake, such as people make: a skipped check, a sign, a bound, an
-  order, a default. Each changes what is read, written or refused; a change of speed or of a message is not a bug.
+- `planted.json` lists the bugs. Each is a small mistake of the kind that people make: a skipped check, or a wrong sign,
+  bound, order or default. Each changes what is read, written or refused, not only the speed or a message.
 - The text that a bug replaces must occur exactly once in its file. When the code changes, update the entry.
 - A bug is caught if a case fails or does not finish. Only files in a temporary directory are changed.
 """
@@ -47,7 +47,7 @@ def copied() -> Iterator[Path]:
 
 def run_corpus(directory: Path, first: Sequence[str] = ()) -> str:
     """Run the corpus against the package in a directory; return the id of the failing case, or an empty string."""
-    # no bytecode: it may be stale, as Python does not notice two changes of a file within a second
+    # no bytecode: it may be stale, as Python does not notice two changes to a file within a second
     environment = {**os.environ, "PYTHONPATH": str(directory), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", str(FOLDER / "corpus.py"), *first]
     try:

@@ -1,8 +1,8 @@
 """Killed writers: stores whose process dies before its n-th change, and the state that a reader finds afterwards.
 
-After such a cut, the store contains everything that was stored before it and nothing else: not even exception handlers
-can change it. `run_in_memory` cuts before the changes of a store in memory, which erases prefixes key by key, in sorted
-order; `run_on_disk` kills a forked child before one of the system calls that change names of files.
+After such an interruption, here called a cut, the store contains exactly what was stored before it: not even exception
+handlers can change it. `run_in_memory` interrupts changes to an in-memory store, which erases prefixes key by key, in
+sorted order; `run_on_disk` kills a forked child before one of the system calls that change the names of files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Cut(BaseException):
 
 
 class SortedStore(Store):
-    """A user-defined store with the four required operations. It lists keys in order, and dies after some changes."""
+    """A user-defined store with the four required operations.
+
+    It lists keys in sorted order, and dies after a given number of changes.
+    """
 
     def __init__(self, values: dict[str, bytes], changes: int | None = None) -> None:
         self.values = values
@@ -94,7 +97,7 @@ Judge = Callable[[Store], object]
 
 
 def run_in_memory(prepare: Callable[[Store], object], operate: Callable[[Store], object], judge: Judge) -> int:
-    """Cut an operation before each of its changes, and judge the store after each cut. Returns the number of cuts."""
+    """Interrupt an operation before each of its changes, and call `judge` each time. Returns the number of cuts."""
     before: dict[str, bytes] = {}
     prepare(SortedStore(before))
     changes = 0

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 300.0  # seconds; a test that takes longer has caught the fault, too
+LIMIT = 300.0  # seconds; a fault also counts as caught if its test takes longer
 
 
 class Fault(NamedTuple):
-    """A text in a file of the package, the faulty text that replaces it, and the tests that catch the fault."""
+    """A piece of a source file, the faulty text that replaces it, and the tests that catch the fault."""
 
     file: str  # relative to the package
     old: str

@@ -536,7 +536,7 @@ def test_resizing_removes_chunks_that_another_object_wrote() -> None:
     second = zarrlite.open_array(first.store, mode="r+")
     second.resize(20)
     second[...] = 1
-    first.resize(6)  # shrinks the stored shape, although this object still has the shape 4
+    first.resize(6)  # shrinks the stored array, although this object still has the shape (4,)
     second.resize(20)
     assert second[6:].tolist() == [0] * 14
 

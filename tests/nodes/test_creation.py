@@ -556,12 +556,12 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"filters": "zstd"},
             ArgumentError,
-            "filters must be array -> array codecs, not zstd: pass that as compressors=",
+            "filters must be array -> array codecs, not zstd; pass zstd as compressors=",
         ),
         (
             {"compressors": LITTLE},
             ArgumentError,
-            "compressors must be bytes -> bytes codecs, not bytes: pass that as serializer=",
+            "compressors must be bytes -> bytes codecs, not bytes; pass bytes as serializer=",
         ),
         (
             {"compressors": {"name": "zstd", "configuration": {"level": 99}}},
@@ -615,7 +615,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
         (
             {"fill_value": 256, "dtype": "u1"},
             ArgumentError,
-            "fill_value 256 does not fit uint8: uint8 needs an integer from 0 to 255, not 256",
+            "fill_value 256 cannot be converted to uint8: uint8 needs an integer from 0 to 255, not 256",
         ),
         ({"fill_value": 1.5, "dtype": "u1"}, ArgumentError, None),
         (

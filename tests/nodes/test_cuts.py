@@ -256,7 +256,7 @@ def test_a_damaged_list_of_removed_nodes_is_an_error_that_names_it(text: bytes) 
     )
 
 
-# Changes of the shape: the array continues to exist, with all values that are inside both shapes.
+# Resizing: the array continues to exist, and keeps all values that are inside both its old and its new shape.
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {"chunks": {}, "dots": DOTS, "shards": {"shards": 6}}

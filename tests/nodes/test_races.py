@@ -32,7 +32,7 @@ def race(work: Callable[[int, int], Any], rounds: int = ROUNDS, processes: int =
                 barrier.wait(TIMEOUT)
                 results.put((n, worker, work(n, worker)))
         except BaseException:
-            barrier.abort()  # the other processes need not wait
+            barrier.abort()  # so that the other processes do not wait any longer
             raise
 
     workers = [context.Process(target=run, args=(i,)) for i in range(processes)]

@@ -52,7 +52,7 @@ def read(bound: Pipeline, source: Any, selection: Selection) -> Any:
 
 
 def make(shape: tuple[int, ...], chunks: tuple[int, ...], codecs: Any, dtype: Any = "u1", **kwargs: Any) -> Any:
-    """Return an array of consecutive numbers from 1, in a store that counts requests."""
+    """Return an array with the elements 1, 2, 3 ..., in a store that counts requests."""
     store = CountingStore()
     array = zarrlite.create_array(store, shape=shape, dtype=dtype, chunks=chunks, codecs=codecs, **kwargs)
     array[...] = np.arange(1, 1 + math.prod(shape)).reshape(shape)

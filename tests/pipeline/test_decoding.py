@@ -26,7 +26,7 @@ class Reversing:
 
 
 class Doubling:
-    """A codec that doubles values, regardless of its limit."""
+    """A codec that decodes a value to two copies of it, even if they exceed `limit`."""
 
     name = "doubling"
 

@@ -61,7 +61,7 @@ def test_chunks_of_every_size_are_read_back(chain: str, shape: str, dtype: str, 
         for index in (..., (slice(7, 220), slice(3, 990)), (slice(None, None, -3), 5), (229, 999)):
             found = array[index]
             np.testing.assert_array_equal(found, expected[index])
-            again = array[index]  # must not overwrite the memory of the first result
+            again = array[index]  # this read must not overwrite the memory of the first result
             np.testing.assert_array_equal(found, again)
         assert array[...].dtype == array.dtype
 
@@ -158,7 +158,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_refused(
     pread, preadv = files.pread, os.preadv
 
     def room(fd: int, offset: int, count: int) -> int:
-        """Return the number of bytes left to read if the file ends after its first half."""
+        """Return how many of `count` bytes at `offset` can be read if the file ends after its first half."""
         return max(0, min(count, os.fstat(fd).st_size // 2 - offset))
 
     monkeypatch.setattr(files, "pread", lambda fd, count, offset: pread(fd, room(fd, offset, count), offset))

@@ -77,7 +77,7 @@ def test_exceptions_of_decoding_become_data_errors() -> None:
     bound = Pipeline([Text()], ArraySpec((2, 2), from_dtype("i4"), 0))
     for data, message in (
         (b"1 2 3 x", "codec test.text: cannot be decoded: invalid literal for int() with base 10: 'x'"),
-        (b"1 2 3", "codec test.text: decodes to shape (3,), but the chunk has (2, 2)"),
+        (b"1 2 3", "codec test.text: decodes to shape (3,), but the chunk has shape (2, 2)"),
     ):
         with pytest.raises(DataError) as caught:
             bound.take(data, everything((2, 2)))

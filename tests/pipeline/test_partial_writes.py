@@ -91,5 +91,5 @@ def test_a_chunk_that_is_overwritten_completely_is_not_read(tally: Tally) -> Non
     assert (tally.decoded, array.store.requests) == ([], [])
     array[0, 0] = 1
     assert tally.decoded == [16]
-    array[4] = 4  # reads the edge chunk, because another writer may have enlarged the array
+    array[4] = 4  # reads the edge chunk, which has more elements if another writer has enlarged the array
     assert tally.decoded == [16, 16]

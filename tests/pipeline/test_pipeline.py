@@ -75,7 +75,7 @@ def chains(draw: Any, shape: tuple[int, ...], dtype: Any, depth: int = 0) -> tup
 
 @st.composite
 def values_of(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
-    """Generate an array of a few distinct values, one of which is zero or empty."""
+    """Generate an array whose values are drawn from a few, including zero or an empty value."""
     size = math.prod(shape)
     if dtype in ("string", "bytes"):
         texts = draw(st.lists(st.sampled_from(["", "fill", "é", "longer text"]), min_size=size, max_size=size))
@@ -198,7 +198,7 @@ def test_a_zero_dimensional_array_may_contain_a_byte_string(chain: list[Any]) ->
 
 def test_the_chunks_of_a_sharded_array_are_its_inner_chunks() -> None:
     array = make((4, 4), (4, 4), [Transpose((1, 0)), shards((2, 1))])
-    assert (array.chunks, array.shards) == ((1, 2), (4, 4))  # not transposed: in the order of the array
+    assert (array.chunks, array.shards) == ((1, 2), (4, 4))  # in the array's dimension order, not transposed
     unsharded = make((4, 4), (4, 2), [Bytes()])
     assert (unsharded.chunks, unsharded.shards) == ((4, 2), None)
 

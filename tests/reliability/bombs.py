@@ -45,7 +45,7 @@ ADDRESS_SPACE = 4 * 2**30  # bytes of address space that a child may map in addi
 MEMORY = (96 * MIB, 24)  # bytes by which a child may grow: a constant, plus this multiple of the size of the bomb
 WORK = (2_000_000, 120)  # bytecodes that an operation may execute: a constant, plus this multiple of the bomb's size
 COUNTED = 2**18  # bytes; for larger bombs, only memory is measured, because counting bytecodes is slow
-CPU_SECONDS = 200  # limit on processor time, which ends a child that would run forever
+CPU_SECONDS = 200  # seconds of processor time; a child that takes longer is killed
 Json = Any
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -525,7 +525,7 @@ def _try(figures: Figures, name: str, operation: str, values: dict[str, bytes]) 
 def in_child(action: Callable[[], object], most_work: int | None) -> tuple[str, int, int]:
     """Run an action in a limited forked child. Return its outcome, memory growth in bytes, and number of bytecodes."""
     for registry in REGISTRIES.values():
-        registry.classes()  # loaded before the fork, so that the library's own code does not count
+        registry.classes()  # imported before the fork, so that importing the library is not counted
     status, answer = run_child(lambda: json.dumps(_measure(action, most_work)).encode())
     outcome, memory, work = json.loads(answer) if status == 0 else (f"died: {status}", 0, 0)
     return outcome, memory, work

@@ -66,7 +66,7 @@ def staged(scene: Scene) -> Iterator[Stage]:
 
 
 def run_child(work: Callable[[], Any]) -> tuple[int, bytes]:
-    """Run a function in a forked child. Returns the exit code, and the bytes that `work` returns or its traceback."""
+    """Run a function in a forked child. Returns the exit code, and the bytes that `work` returns or a traceback."""
     receive, send = os.pipe()
     pid = os.fork()
     if not pid:

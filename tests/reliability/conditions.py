@@ -36,7 +36,7 @@ SAMPLE = 180  # trials
 PAGE = 4096  # bytes; a file in a tmpfs takes whole pages
 DISK = 4 * 2**20  # bytes; size of the full disk
 NOBODY = 65534  # id of an ordinary user
-Trial = tuple[str, str, int]  # condition, name of a `Scene`, one of the condition's AMOUNTS
+Trial = tuple[str, str, int]  # condition, name of a `Scene`, amount (one of those listed in `AMOUNTS`)
 
 # condition -> amounts to try
 AMOUNTS: dict[str, list[int]] = {

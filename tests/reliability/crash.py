@@ -6,9 +6,9 @@ Rules
 - The state must be acceptable (`scenes.judge`), and the operation must work when it is run again. Afterwards no lock
   file is left, and no mark of an unfinished resize or removal. The journal of an erased chunk may remain until that
   chunk is written again; it has no effect.
-- If an operation writes into a stored object, half a write may damage the chunk being written, as documented.
-- Every operation is tried with directories listed in both orders, by name and in reverse, because file systems list
-  names in any order, and files are erased in that order.
+- If an operation writes into a stored object, an incomplete write may damage the chunk being written, as documented.
+- Every operation is tried with directory listings sorted by name and in reverse, because file systems list names in
+  any order, and files are erased in the order in which they are listed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MARK = re.compile(r"__zarrlite\.(resize|removal|lock)")  # lock files, and marks
 
 
 class Point(NamedTuple):
-    """A moment of an operation at which it is killed."""
+    """A point at which an operation is killed."""
 
     when: str
     call: int  # counted from 0
@@ -122,7 +122,7 @@ def _operate(scene: Scene, path: str, point: Point) -> None:
             return call.make()
         if point.when == "after":
             call.make()
-        elif point.when == "halfway" and call.data:  # with several threads, this call may not be a write
+        elif point.when == "halfway" and call.data:  # threads may change the order of calls, so this may not be a write
             call.half().make()
         os._exit(KILLED)
 

@@ -1,12 +1,12 @@
 """Store faults: the Nth request fails, once or permanently, and no data is lost.
 
 Rules
-- The store has `get`, `set`, `erase` and `list`, like a user's store. A trial counts the requests of an operation and
-  makes one fail: it is refused before it is carried out, or carried out although the answer is lost, or answered with
-  too few bytes. This last fault applies only to requests for a known number of bytes, because a whole value that is cut
+- The store implements only `get`, `set`, `erase` and `list`, as a user's store may. A trial counts the requests of an
+  operation and makes one fail: the store refuses the request, or carries it out but reports a timeout, or returns too
+  few bytes. This last fault applies only to requests for a known number of bytes, because a whole value that is cut
   short is indistinguishable from a shorter value.
-- The operation succeeds or raises an error of the library, even if the store raised a different exception. Afterwards
-  every chunk and document is the old or the new one.
+- The operation succeeds or raises an error of the library, even if the store raised a different exception. Afterwards,
+  every chunk and every document is either the old one or the new one.
 - Once the store works again, another thread can repeat the operation, which leads to the new state: no lock is left.
 """
 
@@ -35,7 +35,7 @@ Trial = tuple[str, int, str, str]  # name of a `Scene`, number of the request, f
 
 
 class FaultyStore(Store):
-    """A user's store, in memory, in which one request fails, or all requests from that one on."""
+    """A user's in-memory store in which one request fails, or one request and all later ones."""
 
     limits = Limits(concurrency=1)  # one request at a time, so that the order, and thus each number, is fixed
 
@@ -90,7 +90,7 @@ def _length(byte_range: ByteRange) -> int | None:
 
 
 def trials_of(scene: Scene) -> Iterator[Trial]:
-    """Yield all trials of a `Scene`: each request with each fault that it can have."""
+    """Yield all trials of a `Scene`: each request with each fault that applies to it."""
     store = FaultyStore()
     scene.prepare(store)
     store.requests.clear()

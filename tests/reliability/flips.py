@@ -1,14 +1,13 @@
-"""Damage everywhere: stored objects with a flipped bit, cut short, extended or missing are read and checked.
+"""Damage everywhere: stored objects that are missing, truncated, extended or have a flipped bit are read and checked.
 
 Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
   library's own. A read that succeeds must return the original values wherever checksums cover the whole chunk.
 - If reading fails, fsck reports a problem. If fsck reports a problem, reading the whole array fails or returns correct
   values: readers use neither headers nor the index entries of chunks outside the array, so damage to these has no
-  effect. Without a checksum, reading only a part of the array may then still return wrong values.
-- A chunk whose objects are all missing reads as the fill value. A chunk that lacks only some of them is an error.
-- Documents are damaged too: reading the array then returns other values or fails, but never with an exception that is
-  not the library's own.
+  effect. Reading only part of the array, however, may return wrong values if there is no checksum.
+- If all objects of a chunk are missing, the chunk reads as the fill value; if only some are missing, reading it fails.
+- Documents are damaged too: reading the array then returns other values or raises one of the library's own exceptions.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from zarrlite import MemoryStore, Store, ZarrliteError
 from zarrlite.layout import check
 
 SAMPLE = 2000  # trials
-# kinds whose checksums cover all bytes that determine values
+# kinds of arrays in which checksums cover all bytes that affect values
 VERIFIED = {
     "gzip and crc32c",
     "crc32c and zstd",

@@ -1,13 +1,14 @@
 """Interrupts: Ctrl-C in the middle of an operation, after which the process continues.
 
 Rules
-- There are two kinds of interrupts: a signal that is pending when a chosen bytecode checks for signals (a call of a C
-  function, the start of a function, the end of a loop), and a SIGINT from another process at a random time.
+- There are two kinds of interrupts: a signal that is pending when CPython checks for signals at a chosen bytecode (a
+  call of a C function, the start of a function or the end of a loop iteration), and a SIGINT from another process at a
+  random time.
 - Half of the bytecodes are chosen from those around calls that change files. For the others, the source location is
   chosen first, so that code that runs once is as likely to be interrupted as a loop.
 - Afterwards, while the interrupted process is still alive, no lock is held (checked by another process), no additional
-  descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then the operation works
-  again, in another thread of that process, and leads to the new state.
+  descriptor is open, there is no temporary file, and the state is acceptable (`scenes.judge`). Then another thread of
+  that process repeats the operation, which leads to the new state.
 - An operation that ends before the interrupt, or ends without raising KeyboardInterrupt, must lead to the new state.
 """
 
@@ -40,7 +41,8 @@ from zarrlite import LocalStore
 SAMPLE = 450  # trials
 FULL = 100  # trials per `Scene` in a full run
 SIGNALS = 0.3  # fraction of the trials in which another process sends a signal
-BEFORE, AFTER = 5, 25  # moments before and after a call that changes files; half of the bytecodes are chosen from these
+# this many signal checks before and after each call that changes files; half of the bytecodes are chosen from these
+BEFORE, AFTER = 5, 25
 PATIENCE = 120.0  # seconds; an operation normally takes milliseconds, and after this time it counts as blocked
 TEMPORARY = "__zarrlite.tmp."
 
@@ -114,7 +116,7 @@ def replay(spec: str) -> Figures:
 
 
 def _survey(stage: Stage) -> tuple[list[list[int]], list[int], float]:
-    """Return an operation's moments by source location, its moments around changes to files, and its duration."""
+    """Return the signal checks of an operation by source location, those around changes to files, and its duration."""
 
     def work() -> bytes:
         start = time.perf_counter()

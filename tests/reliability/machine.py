@@ -101,7 +101,7 @@ class Layout(NamedTuple):
 
 @st.composite
 def chains(draw: Any, dtype: Any, shape: tuple[int, ...], levels: int = 2) -> tuple[list[Any], int | None]:
-    """Generate codecs for chunks of this shape, and the size of the index at their end (None without such an index)."""
+    """Generate codecs for chunks of this shape, and the size of the index at the end of a chunk (None without one)."""
     codecs: list[Any] = []
     if draw(st.booleans()):
         order = tuple(draw(st.permutations(range(len(shape)))))
@@ -194,7 +194,7 @@ def basic(draw: Any, shape: tuple[int, ...]) -> Any:
 
 @st.composite
 def points(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Generate distinct points, as one index array per dimension, each with one or two dimensions."""
+    """Generate distinct points: an index array for each dimension; all of these arrays are either 1-D or 2-D."""
     size = int(np.prod(shape))
     flat = draw(st.lists(st.integers(0, size - 1), unique=True, min_size=1, max_size=8)) if size else []
     arrays = np.unravel_index(np.array(flat, int), shape) if size else [np.zeros(0, int) for _ in shape]
@@ -419,7 +419,7 @@ class ArraysAgainstNumpy(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            # not after a failed rule: hypothesis reports only one failure per run, and that of the rule is clearer
+            # skipped after a failed rule: Hypothesis reports only one failure per run, and the rule's is clearer
             if sys.exception() is None:
                 self.look()
         finally:

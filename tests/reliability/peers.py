@@ -35,7 +35,7 @@ from tests.reliability.bombs import rle_frame, sharding
 WORKERS = 4
 LENGTH = 4096  # elements of the array, which is one chunk, or one shard of 8 chunks
 LIBRARIES = ("zarrlite", "zarr-python", "tensorstore")
-TIMEOUT = 900  # seconds; a trial fails instead of hanging
+TIMEOUT = 900  # seconds; after this time, a trial fails instead of hanging
 SPAWN = multiprocessing.get_context("spawn")
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
@@ -112,7 +112,7 @@ def set_attributes(library: str, path: str, worker: int, rounds: int, barrier: A
 
 
 def count_lost(library: str, work: Callable[..., None], rounds: int, is_sharded: bool = False) -> str:
-    """Return the number of rounds in which the update by any of four processes was lost."""
+    """Return the number of rounds in which the update by at least one of four processes was lost."""
     with directory() as path:
         create(path, is_sharded)
         barrier, lost = SPAWN.Barrier(WORKERS), SPAWN.Value("i", 0)

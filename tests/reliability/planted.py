@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tests.mutations.run import ROOT, copied
 
-LIMIT = 900.0  # seconds; many times the duration of the trials of one fault
+LIMIT = 900.0  # seconds; the trials for one fault normally take a small fraction of this time
 
 
 class Planted(NamedTuple):

@@ -1,13 +1,13 @@
 """Power cuts: an operation's calls are recorded, and the disks that a power cut may leave are reconstructed from them.
 
 Rules
-- Operations run with `fsync=True`. Two models determine which of their calls have reached the disk.
-- The ordered model is a file system with a journal, such as ext4 and xfs: the disk contains all calls up to some point,
-  which is not before the last fsync of any file.
+- Operations run with `fsync=True`. Two models determine which of an operation's calls have reached the disk.
+- The ordered model is a file system with a journal, such as ext4 and xfs: all calls up to some point have reached the
+  disk, and this point is not before the last fsync of any file.
 - The strict model assumes only what POSIX promises: an fsync of a file makes its earlier writes durable, and an fsync
-  of a directory makes the earlier changes to its entries durable. Any subset of the other calls may also be on the
-  disk. A write that is not durable may have extended the file without storing the data (zeros), or may be half
-  complete.
+  of a directory makes the earlier changes to its entries durable. Any subset of the other calls may also have
+  reached the disk. A write that is not durable may have extended the file without storing the data (zeros), or may be
+  half complete.
 - A cut before the operation returns may leave any state that a crash may leave. A cut after it has returned may leave
   only the new state: acknowledged changes are durable.
 - If an operation writes into a stored object, a cut before it returns may damage that object, as documented.
@@ -119,7 +119,7 @@ class Recorder:
         return self._count
 
     def _number(self, place: Any) -> int:
-        """Return the number of a path or an open file."""
+        """Return the number assigned to the file or directory at a path, or to an open file."""
         return self._numbers[os.stat(place).st_ino]
 
     def _split(self, path: str) -> tuple[int, str]:
@@ -160,7 +160,7 @@ class Recorder:
         elif call.name in ("fsync", "fdatasync"):
             add(Call("sync", self._number(call.args[0])))
         else:
-            raise RuntimeError(f"the model of a disk does not know os.{call.name}")
+            raise RuntimeError(f"the disk model does not support os.{call.name}")
         return result
 
 

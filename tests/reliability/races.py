@@ -31,7 +31,7 @@ LENGTH = 8  # elements of an array; its chunks or shards have 4 elements, inner 
 READERS = 2
 SAMPLE = 72_000  # reads
 FULL = 200_000  # reads per kind of array
-TIMEOUT = 3600  # seconds; a race fails instead of hanging
+TIMEOUT = 3600  # seconds; after this time, a race fails instead of hanging
 EXEMPT = {
     "shards appended": {"error"},
     "draft shards appended": {"error"},
@@ -48,7 +48,7 @@ def numbers(generation: int) -> list[int]:
 
 
 def encode(name: str, values: list[int]) -> Any:
-    """Return numbers as elements of a kind of array."""
+    """Convert numbers to elements of an array of this kind."""
     if name == "strings":
         return np.array([f"{n}," * 9 if n else "" for n in values], "T")
     if name == "structs":
@@ -91,7 +91,7 @@ def is_of_one_write(values: Any) -> bool:
     """Whether one write, possibly followed by a change to the first and last elements, can leave a chunk like this."""
     first, second, third, last = values
     inside = (second, third) == (0, 0) or (third - second == 1 and second % 10 == 1)
-    if first == last:  # the chunk was erased, or its ends were changed
+    if first == last:  # the chunk was erased, or its first and last elements were changed
         return inside and first <= 0
     return inside and (first, last) == (second - 1, third + 1) and second != 0
 
@@ -109,7 +109,7 @@ def read(path: str, name: str, reads: int, seed: int, found: Any) -> None:
             if way == 0:
                 values = decode(name, array[chunk : chunk + 4])
                 good = is_of_one_write(values)
-            elif way == 1:  # across the boundary of two inner chunks
+            elif way == 1:  # across the boundary between two inner chunks
                 values = decode(name, array[chunk + 1 : chunk + 3])
                 good = values == [0, 0] or (values[1] - values[0] == 1 and values[0] % 10 == 1)
             else:

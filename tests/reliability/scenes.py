@@ -172,7 +172,7 @@ def judge(scene: Scene, old: State, new: State, seen: State) -> Verdict:
 
 
 def changes(old: State, new: State, seen: State) -> Iterator[tuple[str, str]]:
-    """Accept each document and each chunk as the old one or the new one."""
+    """Accept a state in which each document and each chunk is either the old one or the new one."""
     for path in old.keys() | new.keys() | seen.keys():
         before, after, now = old.get(path), new.get(path), seen.get(path)
         if now is None:
@@ -203,12 +203,12 @@ def _replaces(old: State, new: State, seen: State, *, whole: bool) -> Iterator[t
 
 
 def replaces(old: State, new: State, seen: State) -> Iterator[tuple[str, str]]:
-    """Accept each node as the old one with all of its values, absent, or the new one, perhaps without values."""
+    """Accept a state in which each node is absent, new (perhaps without values), or old with all of its values."""
     return _replaces(old, new, seen, whole=False)
 
 
 def completes(old: State, new: State, seen: State) -> Iterator[tuple[str, str]]:
-    """Accept each node as the old one, absent, or the new one, with all of its values and members."""
+    """Accept a state in which each node is absent, or is the old or new one with all of its values and members."""
     return _replaces(old, new, seen, whole=True)
 
 
@@ -229,7 +229,8 @@ def _check_chunks(path: str, now: Seen, accepted: list[Seen], known: Any = ()) -
         return
     candidates = [_fit(node.values, now) for node in accepted]
     others = [_fit(node.values, now) for node in known if isinstance(node, Seen) and node.values is not None]
-    path_is_new = None in known  # values that are not accepted must then come from an earlier node
+    # if the operation creates or deletes the node, values that are not accepted must come from an earlier node
+    path_is_new = None in known
     for where in _boxes(now.values.shape, now.chunk_shape):
         found = now.values[where]
         if any(np.array_equal(found, values[where]) for values in candidates):

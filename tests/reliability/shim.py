@@ -4,7 +4,7 @@ Rules
 - `install` is for a process that ends soon, such as a forked child, because the hooks cannot be removed.
 - Only calls that change the file system are reported, not calls that read, lock or close.
 - The builtin `open` is replaced by that of `_pyio`, which is written in Python and calls `os.open` and `os.write`.
-- The trial chooses the order in which directories are listed, because file systems list in any order.
+- The trial chooses the order in which directories are listed, because a file system may list names in any order.
 
 `python -m tests.reliability.shim` compares the hooks with strace, if it is installed: every system call that changes
 something must have been reported.

@@ -34,9 +34,9 @@ SAMPLE = 3000  # operations
 FULL = 400_000  # operations
 WORKERS = 2
 CHECKPOINTS = 40  # checkpoints per process
-LENGTH = 32  # elements of an array; each of the two workers owns every second one
+LENGTH = 32  # elements of an array; each of the two workers owns every other element
 GROWTH = (1.05, 3 * 2**20)  # memory may grow by this factor, plus this number of bytes
-TIMEOUT = 6 * 3600  # seconds; a soak fails instead of hanging
+TIMEOUT = 6 * 3600  # seconds; after this time, a soak test fails instead of hanging
 FORK = multiprocessing.get_context("fork")
 # kinds that write into stored objects are left out, because that disturbs readers, as documented
 SOAKED = {name: kind for name, kind in KINDS.items() if kind.atomic and name not in ("strings", "structs")}

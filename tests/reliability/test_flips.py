@@ -1,4 +1,4 @@
-"""Damage to a stored object leads to an error or is harmless, never to wrong data under a checksum; fsck finds it."""
+"""Damage to a stored object is harmless or is found by readers and fsck; with checksums, no wrong data is returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With `fsync=True`, a power cut leaves an acceptable state, and the new one once the operation has returned."""
+"""With `fsync=True`, a power cut leaves an acceptable state or, once the operation has returned, the new state."""
 
 from __future__ import annotations
 

@@ -25,18 +25,18 @@ BUCKET = "bucket"
 
 
 class BadServer(ThreadingHTTPServer):
-    """The server. `faults` contains the names of its current faults; `log` has a line for each request.
+    """The server. `faults` contains the names of the active faults; `log` contains one line for each request.
 
-    - "range ignored": a request for a range is answered with the whole value
+    - "range ignored": the response to a request for a range contains the whole value
     - "condition ignored": If-Match and If-None-Match have no effect
-    - "If-Match ignored", "If-None-Match ignored": this header has no effect on changes
-    - "cut": in half of all answers, the connection breaks in the middle of the body
-    - "unavailable": half of all requests are answered with 503
-    - "slow": one in twelve answers comes 0.6 seconds late
-    - "lost": half of all changes are made, but not answered
-    - "late": every other change of a value gets no answer, and is only made when the next one arrives
+    - "If-Match ignored", "If-None-Match ignored": the header has no effect in PUT requests
+    - "cut": in half of all responses, the connection breaks in the middle of the body
+    - "unavailable": half of all requests get a response with the status 503
+    - "slow": one in twelve responses is sent 0.6 seconds late
+    - "lost": half of all changes are made, but their responses are not sent
+    - "late": every other change to a value gets no response, and is made only when the next change to it arrives
     - "weak ETag", "no ETag": ETags are weak or missing; "no time": all modification times are equal
-    - "replaced": after half of all answers to GET, the value is replaced by `replace(key, value)`
+    - "replaced": after half of all GET requests, the value is replaced with `replace(key, value)`
     """
 
     daemon_threads = True
@@ -59,7 +59,7 @@ class BadServer(ThreadingHTTPServer):
         pass  # the client has closed the connection
 
     def __enter__(self) -> BadServer:
-        object_module._honours_conditions.clear()  # entries may describe an earlier server with the same port
+        object_module._honours_conditions.clear()  # an earlier server on the same port may have left an entry
         self._thread.start()
         return self
 
@@ -81,7 +81,7 @@ class BadServer(ThreadingHTTPServer):
         return tag
 
     def chance(self, fraction: float) -> bool:
-        """Whether this request is among the given fraction of requests, chosen at random, that go wrong."""
+        """Decide at random whether this request goes wrong. `fraction` is the probability."""
         with self.guard:
             return self.random.random() < fraction
 
@@ -116,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.connection.setsockopt(6, 1, 1)  # TCP_NODELAY, because header and body are sent separately
+        self.connection.setsockopt(6, 1, 1)  # sets TCP_NODELAY, because headers and body are sent separately
 
     def parse(self) -> tuple[str, dict[str, str]]:
         path, _, query = self.path.partition("?")
@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.log.append(described)
 
     def spoiled(self) -> bool:
-        """Whether the request has been answered with an error. The fault "slow" only delays the request."""
+        """Delay or refuse the request if a fault requires this. Returns whether an error has been sent."""
         server = self.server
         if "slow" in server.faults and server.chance(1 / 12):
             time.sleep(0.6)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from required import lacking
 
-_START_SECONDS = 120  # tests wait this long for a server to start, which takes long on slow machines
+_START_SECONDS = 120  # seconds within which a server must start; generous, for slow machines
 ACCESS_KEY, SECRET_KEY = "key-of-the-tests", "secret-of-the-tests"
 # the well-known account of Azurite
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -61,7 +61,7 @@ class Server:
         raise NotImplementedError
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
+        """Start the server and wait until it responds."""
         with (self.directory / "log").open("ab") as log:
             environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
             self.process = subprocess.Popen(
@@ -97,7 +97,7 @@ class Server:
 
 
 def status_of(url: str, method: str = "GET", headers: dict[str, str] | None = None) -> int:
-    """Return the HTTP status of an answer, or 0 if the server does not answer."""
+    """Return the HTTP status of the response, or 0 if the server does not respond."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, method=method, headers=headers or {}), timeout=5) as answer:
@@ -144,7 +144,7 @@ class SeaweedFS(Server):
     def is_ready(self) -> bool:
         if status_of(f"http://127.0.0.1:{self.s3}/healthz") != 200:
             return False
-        # the POST request creates the bucket, which is usable once a value can be stored in it
+        # the POST request creates the bucket; `is_writable` then checks that values can be stored in it
         if status_of(f"http://127.0.0.1:{self.filer}/buckets/{self.bucket}/", "POST") not in (200, 201, 409):
             return False
         return self.is_writable()
@@ -218,7 +218,7 @@ class Azurite(Server):
 
 
 class Nginx(Server):
-    """An HTTP server for the files of a folder."""
+    """An HTTP server for the files in a folder."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -289,7 +289,7 @@ def shared(folder: Path, kind: type[Server]) -> Iterator[Any]:
                     os.killpg(stored["pid"], signal.SIGKILL)
             process = getattr(server, "process", None)
             if process is not None and stored["users"]:
-                process.returncode = 0  # otherwise, Python would warn that it still runs; the last worker ends it
+                process.returncode = 0  # avoids a warning that the process still runs; the last worker ends it
             elif process is not None:
                 process.wait()
 

@@ -62,7 +62,7 @@ def test_an_update_to_nothing_leaves_an_empty_chunk_unless_there_is_a_single_wri
         assert "c/0/0" in set(store.list())
         assert not array[:16, :16].any()
         assert np.array_equal(array[16:], DATA[16:])
-        array[:16, :16] = 0  # the whole chunk, which can be erased because its old value is not needed
+        array[:16, :16] = 0  # overwrites the whole chunk; the old value is not needed, so the chunk can be erased
         assert "c/0/0" not in set(store.list())
     single = make_store(single_writer=True)
     array = zarrlite.create_array(single, data=DATA, chunks=(16, 16), codecs=CODECS["shards"])

@@ -1,4 +1,4 @@
-"""Servers that misbehave: each read returns, and each write stores, the right data, or it raises an error."""
+"""On a server that misbehaves, every operation reads or writes the right data, or raises an error."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_reads_return_the_right_data_or_fail_if_the_server_misbehaves(bad_server
 
 @pytest.mark.parametrize("tags", ["", "weak ETag", "no ETag", "no ETag,no time"])
 def test_a_value_that_is_replaced_between_two_ranges_is_read_from_one_version(bad_server: BadServer, tags: str) -> None:
-    """The versions differ in size: a weak ETag and a time in seconds cannot distinguish versions of the same size."""
+    """The versions differ in size, because a weak ETag and a time in seconds cannot distinguish equal sizes."""
     for number, rng in enumerate(trials()):
         chain = CHAINS[2 + number % 2]
         bad_server.behave()
         versions = [rng.integers(1, 1000, (32, 32), "u2") for _ in range(2)]
-        versions[1][:8] = 0  # makes inner chunks absent, so that this shard is smaller
+        versions[1][:8] = 0  # inner chunks of zeros are not stored, so this shard is smaller
         stored: list[dict[str, bytes]] = []
         for version in versions:
             array = zarrlite.create_array(
@@ -112,7 +112,7 @@ def test_updates_are_applied_once_even_if_answers_are_lost(bad_server: BadServer
 
 
 def test_updates_are_made_once_although_they_arrive_late() -> None:
-    """The server makes an update only when the store has sent it again; the second attempt then finds the first one."""
+    """The server makes an update only when the store sends it again. The store then finds that it has been made."""
     with BadServer() as server:
         store = server.store()
         store.set("count", b"0")
@@ -151,7 +151,7 @@ def test_updates_are_refused_if_conditions_are_ignored() -> None:
                     StoreError, match=r"must not be updated: the server ignores conditional.*single_writer"
                 ):
                     change()
-            assert not server.values  # not even the key that the store wrote to test the server
+            assert not server.values  # the store has also erased the key with which it tested the server
         data = np.arange(64)
         for _ in trials():
             store = server.store(single_writer=True)

@@ -1,4 +1,4 @@
-"""Every command takes the URLs of object stores and HTTP servers."""
+"""Every command accepts the URLs of object stores and HTTP servers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_copies_go_to_an_object_store_and_back(run: Run, url: str, tmp_path: Pat
     assert run("copy", tmp_path / "down.zarr", f"{url}-up")[0] == 0
     assert run("copy", f"{url}-up/b", f"{url}/d")[0] == 0
     assert run("reencode", f"{url}/a", f"{url}/e", "--chunks", "8,8")[0] == 0
-    assert run("diff", url, f"{url}-up")[0] == 1  # only the first one has the nodes d and e
+    assert run("diff", url, f"{url}-up")[0] == 1  # only the first hierarchy contains the nodes d and e
     group = zarrlite.open_group(url, mode="r", storage_options=seaweedfs.settings())
     assert sorted(path for path, _ in group.members(None)) == ["a", "b", "b/c", "d", "d/c", "e"]
     for path in ("a", "b/c", "d/c", "e"):

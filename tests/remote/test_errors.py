@@ -79,7 +79,7 @@ def test_wrong_credentials_are_an_error(settings: dict[str, Any], operation: Any
     for wrong in ({"secret_access_key": "wrong"}, {"access_key_id": "unknown"}):
         credentials = {**settings["credentials"], **wrong}
         store = ObjectStore(f"s3://{SeaweedFS.bucket}/a", **{**settings, "credentials": credentials})
-        # an answer to HEAD has only the status 403, and no body that names the cause
+        # the response to a HEAD request has the status 403, but no body that names the cause
         with pytest.raises((CredentialsError, AccessError), match=r"credentials were refused|access was refused"):
             operation(store)
         with pytest.raises(CredentialsError, match=r"the credentials were refused: (SignatureDoes|InvalidAccessKeyId)"):

@@ -40,7 +40,7 @@ def create(server: BadServer) -> Callable[..., Array]:
 
 
 def kinds(log: list[str]) -> dict[str, int]:
-    """Return the number of requests by method."""
+    """Return the number of requests for each method."""
     methods = [line.split()[0] for line in log]
     return {method: methods.count(method) for method in sorted(set(methods))}
 
@@ -69,7 +69,7 @@ def test_each_chunk_takes_one_request(
 
 SHARD_SELECTIONS: dict[
     str, tuple[Any, int, int]
-] = {  # the read, its number of requests for indices, and its number of other requests
+] = {  # name -> a read, how many requests it makes for indices, and how many other requests
     "all": (lambda a: a[...], 0, 4),
     "a box": (lambda a: a[10:20, :], 2, 2),
     "an element": (lambda a: a[3, 4], 1, 1),
@@ -85,7 +85,7 @@ SHARD_SELECTIONS: dict[
 def test_a_selection_of_shards_takes_two_rounds(
     server: BadServer, create: Callable[..., Array], read: Any, indices: int, others: int
 ) -> None:
-    """First all indices are requested, then the inner chunks of each shard, with the ETag of its index."""
+    """The first round requests the indices; the second requests inner chunks if the ETag of the shard is unchanged."""
     array = create(codecs=[SHARD], chunks=(32, 32))
     assert np.array_equal(read(array), read(zarrlite.create_array(None, data=DATA)))
     log = server.requests()
@@ -118,7 +118,7 @@ def test_ranges_of_a_value_that_are_close_are_one_request(server: BadServer) -> 
     assert sorted(server.requests()) == ["GET a 5-1000000", "GET a 8000000-8000002", "GET b 5-8"]
     store.get_partial_values([("a", ALL), ("a", near), ("a", ByteRange(-4))])
     assert server.requests() == ["GET a"]
-    # one request for all ranges would be longer than 16 MiB
+    # a single request for all ranges would exceed 16 MiB
     store.set("c", bytes(2**25))
     server.requests()
     store.get_partial_values([("c", ByteRange(i * 2**20, i * 2**20 + 1)) for i in range(18)])
@@ -129,7 +129,7 @@ def test_reading_an_empty_range_only_checks_that_the_value_exists(server: BadSer
     server.behave()
     store = server.store()
     store.set("a", b"0123")
-    assert store.get("b") is None  # the answer proves that the bucket exists
+    assert store.get("b") is None  # the response proves that the bucket exists
     server.requests()
     assert store.get_partial_values([("a", ByteRange(2, 2)), ("b", ByteRange(2, 2))]) == [b"", None]
     assert sorted(server.requests()) == ["HEAD a", "HEAD b"]

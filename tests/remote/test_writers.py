@@ -117,7 +117,10 @@ def test_nothing_that_was_acknowledged_is_lost_when_the_server_is_killed(own_ser
 
 
 def make_in_parts(server: SeaweedFS) -> tuple[str, dict[str, Any], zarrlite.Array]:
-    """Create an array of one chunk in three parts. Returns its URL, the options for a single writer, and the array."""
+    """Create an array with a single chunk, which is stored in three parts.
+
+    Returns its URL, the options for a single writer, and the array.
+    """
     url, options = f"s3://{SeaweedFS.bucket}/{uuid.uuid4().hex}", {**server.settings(), "single_writer": True}
     parts = ConcatParts([Part(".head", 16), Part(""), Part(".tail", 40)])
     data = np.zeros(100, "u2")

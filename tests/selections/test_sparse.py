@@ -20,7 +20,7 @@ from zarrlite.stores import LocalStore, MemoryStore
 
 SHAPE, CHUNK = (90, 70), (8, 16)
 DATA = np.arange(90 * 70, dtype="u2").reshape(SHAPE) * 7
-LARGE = np.arange(1024 * 512, dtype="u4").reshape(1024, 512) % 1001  # read from chunks of 64 KiB
+LARGE = np.arange(1024 * 512, dtype="u4").reshape(1024, 512) % 1001  # stored in chunks of 64 KiB
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Text of any length is selected and assigned like numbers. numpy stores texts of up to 15 bytes in the array."""
+"""Text of any length is selected and assigned like numbers. numpy stores text of over 15 bytes separately."""
 
 from __future__ import annotations
 

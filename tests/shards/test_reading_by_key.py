@@ -1,4 +1,4 @@
-"""Reading shards from stores that read values by key: they have no open files, and some do not know sizes."""
+"""Reading shards from stores that read by key instead of opening files, and may not know the sizes of values."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_arrays_keep_their_data_with_every_strategy_order_and_header(kind: str, 
 
 
 def numbered(kind: str, store: Any, **options: Any) -> tuple[zarrlite.Array, Any]:
-    """Create an array of one shard with the elements 0, 1, 2 ..., whose sharding has these runtime options."""
+    """Create an array of one shard with the elements 0, 1, 2 ..., with these runtime options for sharding."""
     model = np.arange(64, dtype="u2").reshape(8, 8)
     array = zarrlite.create_array(store, data=model, **KINDS[kind](**options))
     if isinstance(store, RecordingStore):
@@ -671,7 +671,7 @@ CHAINS = {
 @pytest.mark.parametrize("write_empty", [False, True])
 def test_a_shard_has_the_same_bytes_alone_padded_and_in_parts(chain: Any, write_empty: bool, tmp_path: Path) -> None:
     data = np.random.default_rng(5).integers(0, 1000, (256, 256)).astype("u2")
-    data[:64, 64:128] = data[128:] = 0  # inner chunks of only the fill value
+    data[:64, 64:128] = data[128:] = 0  # inner chunks that contain only the fill value
     zarrlite.register(ReturnsInput)
     codec = ShardingIndexed((64, 64), chain)
     options: Any = {"shape": data.shape, "dtype": "u2", "chunks": data.shape, "write_empty_chunks": write_empty}
@@ -692,7 +692,7 @@ def test_a_shard_has_the_same_bytes_alone_padded_and_in_parts(chain: Any, write_
 
 
 class Failing(ReturnsInput):
-    """A codec that encodes a number of values, then fails."""
+    """A codec that fails after encoding `left` values."""
 
     name = "test.failing"
     left = 10**9

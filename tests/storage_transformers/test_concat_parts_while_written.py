@@ -1,4 +1,4 @@
-"""Readers of chunks split into parts find the old or the new chunk while a process writes, and after it was killed."""
+"""Readers of a chunk that is split into parts find the old chunk or the new one, even if its writer is killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ PARTS = {
     "index within": [Part(".first", 2), Part("")],
 }
 STRATEGIES = ["rewrite", "in-place", "append"]
-# After each version, its second inner chunk is updated alone, so a reader may see either version of that chunk.
+# After writing a version, the writer also writes both versions of the second inner chunk alone, so a reader may see
+# either version of that inner chunk.
 WRITER = """
 import sys
 import numpy as np

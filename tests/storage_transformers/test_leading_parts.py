@@ -1,4 +1,4 @@
-"""Parts of fixed size before the main part of a shard are its header, which new shards fill with zeros."""
+"""Parts of fixed size before the main part of a shard form its header, which contains zeros in a new shard."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_header_0_stores_data_in_the_leading_parts() -> None:
     assert get(store, "c/0/0.header") == DATA[:2].tobytes()
     assert get(store, "c/0/0") == b""
     np.testing.assert_array_equal(array[...], DATA)
-    reopened = zarrlite.open_array(store)  # without the option, shards with data in these parts are still read
+    reopened = zarrlite.open_array(store)  # a shard with data in its header part can be read without this option
     np.testing.assert_array_equal(reopened[...], DATA)
     reopened[0] = 1
     assert get(store, "c/0/0.header") == bytes(8)  # writing the shard moves the data out of the header

@@ -418,8 +418,8 @@ def test_the_journal_of_a_new_chunk_has_only_that_it_was_absent() -> None:
 
 
 def test_versions_of_parts_that_end_with_a_checksum_are_distinguished() -> None:
-    # The checksum of data that ends with its own checksum is constant, so it cannot distinguish two versions of such a
-    # part. The journal therefore contains some of the part's bytes.
+    # If a part ends with the checksum of its data, the checksum of the whole part is a constant, which cannot
+    # distinguish two versions of the part. The journal therefore contains some of the part's bytes.
     old, new = (value.astype("u8") for value in (OLD, NEW))
     old[:2, :2] = new[2:, 2:] = 0  # the index changes, but not the size of the other part
     below = MemoryStore()

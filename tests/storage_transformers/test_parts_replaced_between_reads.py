@@ -116,7 +116,7 @@ def test_a_read_sees_one_version_of_a_chunk_that_is_replaced_between_its_steps(
             store.left = number
             found = reader[selection]
             assert any(np.array_equal(found, state[selection]) for state in states), (selection, number, found)
-            if store.left > 0:  # the read took fewer steps, so all of them have been tried
+            if store.left > 0:  # the read ended before step `number`, so every step has been tested
                 break
 
 
@@ -223,5 +223,5 @@ def test_a_reader_that_starts_during_a_write_in_memory_sees_one_version(changes:
                 store.left = number
                 found = reader[selection]
                 assert any(np.array_equal(found, state[selection]) for state in expected), (i, selection, number, found)
-                if store.left > 0:  # the read took fewer steps, so all of them have been tried
+                if store.left > 0:  # the read ended before step `number`, so every step has been tested
                     break

@@ -149,7 +149,7 @@ def test_parts_that_are_replaced_are_read_once_the_source_is_closed(store: Store
     assert source.read_one() == VALUE
     assert source.read_one(end) == index
     store.set(KEY + ".i", b"other")
-    with pytest.raises(ReplacedError):  # the other part has the same size, but may have been overwritten
+    with pytest.raises(ReplacedError):  # the main part has its old size, but may have been overwritten
         source.read_one(end)
     source.close()
     assert source.read_one(end) == b"other"

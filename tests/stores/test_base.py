@@ -364,7 +364,7 @@ def test_a_subclass_keeps_the_operations_that_it_overrides_itself() -> None:
             return [b"from get_partial_values"]
 
     class Child(Own):
-        """A class without overrides; those of `Own` stay in effect."""
+        """A class that overrides nothing; the overrides in `Own` stay in effect."""
 
     for store in (Own(), Child()):
         assert store.get_partial_values([("k", ALL)]) == [b"from get_partial_values"]

@@ -207,7 +207,7 @@ def test_a_source_without_versions_never_mixes_the_store_and_the_cache(cached: A
     view._cache.drop(["c/0"])
     assert source.read_one(ByteRange(1, 3)) == b"ew"
     generation = view._cache.generation("c/0")
-    view._cache.store("c/0", generation, Version("ab", 9), (0, 9), b"old value")  # as if by a slower reader
+    view._cache.store("c/0", generation, Version("ab", 9), (0, 9), b"old value")  # simulates a slower reader
     assert source.read_one(ByteRange(4, 9)) == b"thing"
 
 
@@ -555,7 +555,7 @@ def test_a_forked_child_starts_with_an_empty_cache_in_memory() -> None:
     view = CachedStore(store)
     view.get("c/0")
     cache: Any = view._cache
-    with cache._lock:  # as if another thread held it
+    with cache._lock:  # simulates another thread that holds the lock
         pid = os.fork()
         if not pid:
             os._exit(0 if view.get("c/0") == b"value" and len(store.requests) == 2 else 1)

@@ -159,7 +159,7 @@ def test_a_directory_that_cannot_be_synced_is_a_store_error(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become an ordinary user")
 def test_erasing_in_a_directory_without_search_permission_is_an_error() -> None:
-    """Erasing must not mistake a file that it cannot see for a missing one."""
+    """`erase` must not mistake an inaccessible file for a missing one."""
     with tempfile.TemporaryDirectory() as directory:
         store = LocalStore(directory)
         store.set("a/k", b"1")

@@ -1,4 +1,4 @@
-"""FsspecStore: URLs and mappings, requests and bytes, errors, other writers, processes."""
+"""FsspecStore: URLs, mappings, numbers of requests and bytes, errors, concurrent writers, several processes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_mapping_of_fsspec_is_read_in_parts(web: WebServer) -> None:
     web.reset()
     assert array[40_000] == 40_000
     assert [method for method, _, _ in web.requests] == ["HEAD", "GET", "GET", "HEAD"]
-    assert web.bytes_sent < 2000  # the index and one element; the whole shard has 512 KiB
+    assert web.bytes_sent < 2000  # the index and one element; the whole shard is 512 KiB long
 
 
 def test_a_mapping_keeps_its_own_missing_exceptions(web: WebServer) -> None:

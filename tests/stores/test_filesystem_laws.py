@@ -36,7 +36,7 @@ class TestFsspecStoreOnADisk(StoreLaws):
 
 
 class TestFsspecStoreInAView(StoreLaws):
-    """A store on a filesystem that wraps another one, and that the store does not recognize as local."""
+    """A store on a `dir` filesystem, which wraps another filesystem."""
 
     def make_store(self) -> Store:
         files = fsspec.filesystem("memory", global_store=False, skip_instance_cache=True)

@@ -31,7 +31,7 @@ from zarrlite.stores.base import InPlace
 from zarrlite.testing import in_threads
 
 SEED = 20
-STEP = int(os.environ.get("ZARRLITE_INTERRUPT_STEP", "7"))  # tests every STEP-th point; 1 tests all of them
+STEP = int(os.environ.get("ZARRLITE_INTERRUPT_STEP", "7"))  # every STEP-th point is tested; 1 means all of them
 RANDOM_INTERRUPTS = int(os.environ.get("ZARRLITE_INTERRUPTS", "20"))  # number of interrupts for each operation
 OLD = {"a/b": b"old" * 1000, "a/c": b"old" * 1000, "a/d/e": b"old" * 1000}
 NEW = b"new" * 1000
@@ -84,7 +84,7 @@ each_store = pytest.mark.parametrize("new_store", STORES.values(), ids=STORES)
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C, which a test runner may have disabled, and for the timer."""
+    """Make Ctrl-C and the timer raise KeyboardInterrupt, even if a test runner has disabled Ctrl-C."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)}
     for number in before:
         signal.signal(number, signal.default_int_handler)
@@ -217,7 +217,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def unprotected_jumps(code: CodeType) -> Iterator[int]:
-    """Yield the first lines of functions with a loop whose jump back is outside the `with` or `try` around the loop."""
+    """Yield the first line of each function in which a loop jumps back outside of the `with` or `try` around it."""
     instructions = list(dis.get_instructions(code))
     names = {each.offset: each.opname for each in instructions}
     handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]

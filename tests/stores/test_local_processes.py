@@ -91,7 +91,7 @@ for n in range(50):
 
 
 def fork(task: Callable[[], object]) -> int:
-    """Run a task in a forked child, which exits with 0 if the task returns, and is killed after a minute otherwise."""
+    """Run a task in a forked child. The child exits with 0 if the task returns, and is killed after a minute."""
     pid = os.fork()
     if pid:
         return pid
@@ -121,7 +121,7 @@ def is_locked(path: Path) -> bool:
 
 
 class Holder(threading.Thread):
-    """A context manager: a thread that holds the lock of a key until the context ends."""
+    """A context in which another thread holds the lock of a key."""
 
     def __init__(self, store: LocalStore | MemoryStore, key: str) -> None:
         super().__init__()

@@ -114,8 +114,8 @@ def test_a_forked_child_starts_without_locks_and_without_their_descriptors(store
     locks = Table()
     guard = locks.guard
     with hold(locks, "a"), store.lock("b/k"), store.lock("b/k2"):
-        _empty_tables()  # as happens in a forked child
-        assert locks.guard is not guard  # in the parent, another thread may hold the old one
+        _empty_tables()  # every forked child runs this
+        assert locks.guard is not guard  # another thread of the parent may hold the old guard
         assert len(locks) == len(filelock._table) == len(inode_locks._table) == 0
         assert open_files(Path(store.root)) == []
         with hold(locks, "a"), store.lock("b/k"):

@@ -89,7 +89,7 @@ def test_a_batch_of_changes_stays_one_batch(operation: str, args: tuple, changes
     below = mock.create_autospec(MemoryStore, instance=True, read_only=False, limits=Limits())
     getattr(PrefixStore(below, "p/"), operation)(*args)
     (call,) = below.change.call_args_list
-    assert isinstance(call.args[0], list)  # LocalStore stores a list in one batch, but an iterator one by one
+    assert isinstance(call.args[0], list)  # LocalStore stores a list in one batch, but iterated values one by one
     assert [(key, ... if callable(change) else change) for key, change in call.args[0]] == changes
 
 

@@ -43,7 +43,7 @@ def test_journals_are_stored_and_erased_without_a_lock(tmp_path: Path) -> None:
     store = LocalStore(tmp_path, lock_timeout=0.01)
     store.set("a/k", b"")
     fd = os.open(tmp_path / "a", os.O_RDONLY)
-    fcntl.flock(fd, fcntl.LOCK_EX)  # as a process that locks another missing key does
+    fcntl.flock(fd, fcntl.LOCK_EX)  # simulates a process that locks another missing key
     try:
         for value in (b"new", b"other"):
             store.set("a/__zarrlite.journal.k", value)

@@ -204,7 +204,7 @@ class Counting(MemoryStore):
         return zarrlite.Store.source(self, key)
 
     def taken(self) -> list[int]:
-        """Return the number of requests in each batch so far, and forget the batches."""
+        """Return the number of requests in each batch since the last call."""
         counts, self.batches = [len(batch) for batch in self.batches], []
         return counts
 

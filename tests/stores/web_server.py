@@ -24,7 +24,7 @@ class WebServer:
         self.honours_ranges = True
         self.has_versions = True  # whether responses have the headers ETag and Last-Modified
         self.lists = True
-        self.status: dict[str, int] = {}  # key -> status with which all requests for it are answered
+        self.status: dict[str, int] = {}  # key -> status of all responses to requests for it
 
     def reset(self) -> None:
         self.requests.clear()

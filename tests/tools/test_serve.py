@@ -1,4 +1,4 @@
-"""The server: values by ranges for programs, pages for people, and nothing outside of the root."""
+"""The server: byte ranges of values for programs, pages for people, and no access to anything outside of the root."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from zarrlite.tools.serve import pages
 from zarrlite.tools.serve.site import Response, Site
 
 DATA = np.arange(600, dtype="i4").reshape(20, 30)
-INDEX = 6 * 16 + 4  # bytes of the index of a shard of six inner chunks
+INDEX = 6 * 16 + 4  # bytes; size of the index in a shard with six inner chunks
 
 
 @contextlib.contextmanager
@@ -232,7 +232,7 @@ def test_the_python_examples_of_a_page_run(tmp_path: Path) -> None:
 
 
 class Recorder:
-    """Records the path and the size of the answer for each GET request, but not the HEAD requests that zarrita adds."""
+    """Records the path and the response size of each GET request, but ignores the HEAD requests that zarrita adds."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[tuple[str, int]] = []

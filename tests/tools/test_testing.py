@@ -557,7 +557,7 @@ BROKEN_SERIALIZERS: list[tuple[Any, ...]] = [
 
 
 class SameKeys(ChunkKeyEncoding):
-    """The default keys under another name."""
+    """The default key encoding, registered under another name."""
 
     name = "test.same_keys"
     __eq__, __hash__ = Same.__eq__, Same.__hash__
@@ -654,7 +654,7 @@ class TestFourOperations(StoreLaws):
 
 
 class KeepsItsSize(StoredValue):
-    """A source that remembers the size of the first value, but reads later values."""
+    """A source that keeps reporting the size of the first value, even after another value was stored."""
 
     known: int | None = None
 
@@ -1019,7 +1019,7 @@ ROWS = [(laws, attribute, *row) for laws, (attribute, rows) in BROKEN.items() fo
 
 
 def subject(laws: type, attribute: str, value: Any) -> Any:
-    """Return an instance of `laws` that tests an extension, after registering it, or a function that creates stores."""
+    """Return an instance of `laws` for an extension, which is registered first, or for stores made by a function."""
     if attribute != "make" and value.name != UNREGISTERED:
         register(type(value))
     instance = laws()

@@ -261,7 +261,7 @@ class PlainGroup:
         return serialize(GroupMetadata(metadata.attributes, copies))
 
     def _new_copies(self) -> dict[str, Json] | None:
-        """Return the documents of all nodes below. Returns None if there are too many, or if listing them fails."""
+        """Return the documents of all nodes below the group. Returns None if they are too many or cannot be listed."""
         copies: dict[str, Json] = {}
         try:
             for path, node in self._group._walk(None):

@@ -3,8 +3,8 @@
 Rules
 - Chunks are served without decoding if every reader supports their codecs; padding around them is removed. Shards are
   served with an index that is at the end and has a checksum, since not every reader supports other indices. If the
-  stored index differs from that, or its entries include the padding of inner chunks, a new index is appended to the
-  stored shard.
+  stored index is different, or its entries include the padding of inner chunks, a new index is appended to the stored
+  shard.
 - Byte ranges are passed on to the underlying store. The size of the value is requested only if a range has no end or
   ends outside the value.
 - Other chunks are decoded and served uncompressed. In a sharded array, these are the inner chunks.
@@ -51,7 +51,7 @@ class Served:
         self.codecs = codecs
         self._chunks = chunks
         self._frames = frames  # outermost first
-        self._least = least  # bytes; minimum size of a value without padding: that of the index, if it is at the end
+        self._least = least  # bytes; minimum size of an unpadded value: that of a shard index at its end, or 0
 
     def chunk(self, coords: Shape) -> Source:
         source = self._chunks.store.source(self._chunks.metadata.chunk_key_encoding.encode(coords))
@@ -107,7 +107,7 @@ def _index_at_end(form: ShardFormat) -> int:
 
 
 def _split_frames(codecs: list[BytesBytesCodec]) -> tuple[list[BytesBytesCodec], list[Framing]]:
-    """Split a codec chain into codecs that readers decode, and codecs that add padding around them, outermost first."""
+    """Return the codecs of a chain that readers decode, and those that only add padding, outermost first."""
     rest, frames = [*codecs], []
     while rest and isinstance(rest[-1], Framing) and rest[-1].name not in COMMON and not rest[-1].verifies:
         frames.append(rest.pop())
@@ -148,15 +148,16 @@ class Unframed(Window):
         return values
 
     def _framed(self, byte_range: ByteRange) -> tuple[ByteRange, int | None] | None:
-        """Return the range to read from the padded value, and the length of a complete answer.
+        """Return the range to read from the padded value, and its length.
 
-        The range extends into the padding, so that a complete answer proves that the requested range is inside the
-        value. The length is None if the whole value is read. Returns None if the size of the value is needed.
+        The range extends into the padding: if all of it can be read, the requested range is inside the value. The
+        length is None if the whole value is read. Returns None if the size of the value must be requested first.
         """
         start, stop = byte_range
         if byte_range == ALL:
             return ALL, None
-        if start < (stop or 0) <= 0:  # a suffix; if `head` more bytes exist before it, the value contains all of it
+        # a suffix: unless it is certainly inside the value, `head` more bytes before it are read to find out
+        if start < (stop or 0) <= 0:
             first = start if -start <= self._least else start - self.head
             return ByteRange(first - self.tail, (stop or 0) - self.tail or None), (stop or 0) - first
         if stop is None or not 0 <= start < stop:
@@ -212,7 +213,7 @@ class ReindexedShard(Source):
         return values  # type: ignore[no-any-return]
 
     def _read_without_size(self, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Read ranges that are inside the new index, or before it. Returns None if the size of the shard is needed."""
+        """Read ranges, all inside the new index or all before it. Returns None if the size of the shard is needed."""
         if all(start < 0 and stop is None and -start <= self._more for start, stop in ranges):
             index = self._new_index()
             return None if index is None else [byte_range.of(index) for byte_range in ranges]

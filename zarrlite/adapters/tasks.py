@@ -1,8 +1,8 @@
 """Arrays and stores in tasks that run in other processes or on other machines.
 
 Rules
-- A task contains an array without attributes and caches, and no open resources.
-- Some stores can only be pickled as a copy of their values, or of an object that has no location. Everything that a
+- A task contains an array without its attributes and caches, and no open resources.
+- Pickling some stores copies their values, or an object whose data other processes cannot locate. Everything that a
   task wrote to such a copy would be lost, so these stores are refused. Writable zip files are refused as well, because
   only one process may write them.
 """

@@ -248,7 +248,7 @@ class LazyArray(BackendArray):
     """An array that is read when it is indexed."""
 
     def __init__(self, array: Array) -> None:
-        self._array = array  # not `array`: xarray would mistake that attribute for data in memory
+        self._array = array  # not named `array`, which xarray would take for data in memory
         self.shape = array.shape
         self.dtype = array.dtype
 

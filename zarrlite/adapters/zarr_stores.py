@@ -216,7 +216,7 @@ class FromZarr(Store):
         self.zarr_store = store
         self.read_only = store.read_only
         self._is_open = False
-        self._kept: dict[str, bytes] = {}  # zarrlite's own keys, if the wrapped store refuses them, and their values
+        self._kept: dict[str, bytes] = {}  # the values of those of zarrlite's own keys that the wrapped store refuses
 
     def __repr__(self) -> str:
         return f"FromZarr({self.zarr_store!r})"
@@ -238,13 +238,13 @@ class FromZarr(Store):
         request, cut = (None, byte_range) if key.endswith(".json") else _byte_request(byte_range)
         found = self._get(key, request)
         if isinstance(request, SuffixByteRequest) and found is not None and len(found) != request.suffix:
-            # zarr-python's stores differ in their answer to a suffix that is longer than the value
+            # zarr-python's stores differ in what they return for a suffix that is longer than the value
             found, cut = self._get(key, None), byte_range
         return None if found is None else cut.of(found.to_bytes())
 
     def _get(self, key: str, request: ByteRequest | None) -> ZarrBuffer | None:
         try:
-            if not self._is_open:  # as zarr-python does before it reads: a ZipStore does not open itself
+            if not self._is_open:  # opened before the first read, as in zarr-python: a ZipStore does not open itself
                 sync(StorePath.open(self.zarr_store, ""))
                 self._is_open = True
             found: ZarrBuffer | None = sync(self.zarr_store.get(key, default_buffer_prototype(), request))
@@ -331,7 +331,7 @@ async def _collect(keys: AsyncIterator[str]) -> Any:
 
 
 def _byte_request(byte_range: ByteRange) -> tuple[ByteRequest | None, ByteRange]:
-    """Return a zarr-python request whose answer contains a range, and the range to cut out of this answer."""
+    """Return a zarr-python request for at least a range, and the range to cut out of the bytes that it returns."""
     start, stop = byte_range
     if stop is None and start > 0:
         return OffsetByteRequest(start), ALL

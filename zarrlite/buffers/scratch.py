@@ -3,8 +3,8 @@
 Rules
 - A buffer belongs to the thread that acquired it until it is released. Not releasing it is safe: it only costs one
   allocation.
-- A thread keeps two buffers: one for a stored value, one for its decoded form. Threads that wait for requests hold
-  buffers only while they decode or encode (`threads.work`).
+- A thread keeps two buffers: one for a stored value, one for its decoded form. Threads of the pool that waits for
+  requests share buffers, and hold them only while they decode or encode (`threads.work`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rules
 - Opening a source reads nothing. Where the store can guarantee it, all reads see the same version of the value, even if
-  it is replaced meanwhile.
+  another writer replaces it.
 - None stands for a missing value at every level.
 """
 
@@ -84,7 +84,7 @@ class ReplacedError(DataError):
 def read_current(sources: Collection[Source], read: Callable[..., T], *args: Any) -> T:
     """Return `read(*args)`, which reads from these sources in several steps, then close the sources.
 
-    Starts over if the call fails and one of the values was replaced meanwhile.
+    Starts over if the call fails and one of the values was replaced during the reads.
     """
     attempts = 0
     while True:

@@ -1,7 +1,7 @@
 """The `rectilinear` chunk grid: chunks of different lengths along each dimension.
 
 Rules
-- Each dimension is described by an integer, the length of all its chunks, or by a list of lengths and runs
+- Each dimension is described either by an integer (the length of all its chunks) or by a list of lengths and runs
   `[length, count]`.
 - Runs are never expanded: a document may contain a run of 2^60 chunks.
 - All chunks have the full length that the grid defines, even at the edge of the array. Chunks after the last listed one

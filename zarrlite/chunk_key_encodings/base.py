@@ -46,7 +46,7 @@ class ChunkKeyEncoding(Extension):
 
 
 def parse_coords(texts: list[str], ndim: int) -> Shape | None:
-    """Parse coordinates in canonical decimal form, without leading zeros, signs or other notations of int().
+    """Parse coordinates in canonical decimal form, without leading zeros, signs or other notations that int() accepts.
 
     Returns None if a coordinate is not canonical, or if there are not exactly `ndim` coordinates.
     """

@@ -146,7 +146,7 @@ class CachedChunks(Chunks):
 
 
 def _part(spans: list[tuple[int, int]]) -> Span | Points:
-    """Merge spans into one if they are contiguous. Otherwise return the positions in them, as points."""
+    """Merge contiguous spans into one. If the spans are not contiguous, return all their positions as points."""
     if all(before[1] == after[0] for before, after in itertools.pairwise(spans)):
         return Span(spans[0][0], spans[-1][1] - spans[0][0])
     return Points((np.concatenate([np.arange(start, stop) for start, stop in spans]),))

@@ -3,10 +3,10 @@
 Rules
 - A cell is the unit of decoding: the part of a chunk, or of an inner chunk of a shard, that is inside the array. Cells
   are never changed, and never leave this package: readers get copies.
-- All arrays and groups of the root use a view of the store (`watch`), which detects changes. A change of a chunk drops
-  its cells. A change of any other key, such as that of a document or of a separately stored part of a chunk, drops all
+- All arrays and groups of the root use a view of the store (`watch`), which detects changes. A change to a chunk drops
+  its cells. A change to any other key, such as that of a document or of a separately stored part of a chunk, drops all
   cells of the array.
-- A cell is cached only if no change of its chunk was detected after the read of the cell began, so that a reader never
+- A cell is cached only if no change to its chunk was detected after the read of the cell began, so that a reader never
   caches elements that a writer has replaced.
 - Changes that bypass this view, for example those of other processes, are not detected.
 """
@@ -28,12 +28,12 @@ from zarrlite.stores.base import Store
 from zarrlite.stores.watched import WatchedStore
 
 Cell = np.ndarray[Any, Any]
-_SLOTS = 1024  # number of groups of keys; a change of one key counts as a change of all keys in its group
+_SLOTS = 1024  # number of groups of keys; a change to one key counts as a change to all keys in its group
 _caches: weakref.WeakSet[ChunkCache] = weakref.WeakSet()
 
 
 class ChunkCache:
-    """A cache of the cells of all arrays of a root, at most `max_bytes` in total.
+    """A cache of cells from all arrays of a root, with a total size of at most `max_bytes`.
 
     The least recently used cells are dropped first.
     """
@@ -43,7 +43,7 @@ class ChunkCache:
             raise ArgumentError(f"chunk_cache must be a positive number of bytes, not {max_bytes!r}")
         self.max_bytes = max_bytes
         self._arrays: dict[str, Callable[[str], bool]] = {}  # array prefix -> predicate that recognizes chunk keys
-        self._generations = [0] * (_SLOTS + 1)  # one for each group of keys, and a last one for all keys
+        self._generations = [0] * (_SLOTS + 1)  # a change counter for each group of keys, and a last one for all keys
         self._clear()
         _caches.add(self)
 

@@ -69,7 +69,7 @@ _CLASSES = {
     "Zfp": "zfp",
     "Zstd": "zstd",
 }
-# name in zarr-python -> name of the same class here
+# name in zarr-python -> name of the same class in zarrlite
 _ALIASES = {
     "BloscCodec": "Blosc",
     "BytesCodec": "Bytes",

@@ -70,8 +70,8 @@ def _round_floats(array: NDArray, dropped: int, mantissa: int) -> None:
     special = ((one << (8 * size - 1 - mantissa)) - one) << mantissa  # the bits of infinity
     finite = bits & special != special
     truncated = bits >> dropped << dropped
-    # add half of what the last kept bit is worth, minus 1 if that bit is 0: the sum carries into the kept bits exactly
-    # if the number is rounded up
+    # add half of what the last kept bit is worth, minus 1 if that bit is 0: the sum carries into the kept bits if and
+    # only if the number must be rounded up
     rounded = bits + ((bits >> dropped & one) + (one << (dropped - 1)) - one) >> dropped << dropped
     overflows = rounded & special == special
     bits[...] = np.where(finite, np.where(overflows, truncated, rounded), bits)
@@ -92,8 +92,8 @@ def _round_integers(array: NDArray, keepbits: int) -> None:
     kept = magnitude >> dropped
     up = (dropped > 0) & ((rest > half) | ((rest == half) & (kept & one == one)))
     largest = np.uint64(2 ** (8 * size) - 1 if array.dtype.kind == "u" else 2 ** (8 * size - 1) - 1)
-    # the smallest integer has a magnitude that is one larger than that of the largest; in time types, it is NaT, so no
-    # number may be rounded to it
+    # the magnitude of the smallest integer is one larger than that of the largest; in time types, the smallest integer
+    # is NaT, so no number may be rounded to it
     extra = negative & (array.dtype.kind == "i")
     unit = one << dropped
     up &= kept * unit <= largest + extra.astype("u8") - unit

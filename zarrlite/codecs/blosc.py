@@ -5,8 +5,8 @@ Rules (codecs/blosc, Configuration parameters)
 - The configuration of a codec for a new array may omit every member. By default, the bytes of each element are
   shuffled, or the bits if elements consist of one byte.
 - The header of a blosc buffer contains the encoded and the decoded size; both are checked before the library is called.
-- Incompressible elements are usually stored as a copy after the header, which is the shortest form. In files that GDAL
-  wrote, they are stored as blocks with offsets and lengths.
+- Incompressible elements are usually stored as a copy after the header, which is the shortest form, but GDAL stores
+  them as blocks with offsets and lengths.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Blosc(BytesBytesCodec):
     name = "blosc"
     extra = "numcodecs"
     compressors: ClassVar[tuple[str, ...]] = ("lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib")
-    shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # in blosc's numbering: 0, 1, 2
+    shuffles: ClassVar[tuple[str, ...]] = ("noshuffle", "shuffle", "bitshuffle")  # each index is blosc's number
     cname: str = "zstd"
     clevel: int = 5
-    shuffle: str | None = None  # None: "noshuffle", unless `fitted` chooses one for the element size
-    typesize: int | None = None  # None: 1, unless `fitted` sets the element size
+    shuffle: str | None = None  # None: "noshuffle", unless `fitted` chooses according to the element size
+    typesize: int | None = None  # None: 1, unless `fitted` replaces it with the element size
     blocksize: int = 0
 
     @classmethod

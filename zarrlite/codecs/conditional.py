@@ -36,11 +36,11 @@ DECISIONS: dict[str, Decision] = {
 @register
 @dataclass(frozen=True)
 class Conditional(BytesBytesCodec):
-    """Codecs that are applied if they are worthwhile."""
+    """Codecs, each of which is applied only to chunks for which it is worthwhile."""
 
     name = "conditional"
     codecs: tuple[Any, ...]
-    header_bits: int | None = None  # None: one for each codec, rounded up to whole bytes
+    header_bits: int | None = None  # None: one bit for each codec, rounded up to whole bytes
     decision: str | Decision = runtime("never_apply")
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from zarrlite.extensions.registry import register
 from zarrlite.libraries.crc32c import checksum
 from zarrlite.pipeline.codec import Framing
 
-_RESIDUE = 0x48674BC7  # CRC of a value with its own CRC appended; the same constant for every value
+_RESIDUE = 0x48674BC7  # CRC of any value that is followed by its own CRC: always this constant
 
 
 @register

@@ -4,8 +4,8 @@ Rules (registered codec n5_default, Configuration parameters and Procedure)
 - The inner chain is a `transpose` that reverses the dimensions, big-endian `bytes`, and at most one bytes -> bytes
   codec.
 - Blocks in other modes, or with the wrong number of dimensions, are refused.
-- A block smaller than its chunk is padded with the fill value. A larger one is refused: the rule to "truncate" blocks
-  is for grids with smaller chunks at the edge; on a regular grid it would hide a wrong chunk shape.
+- A block smaller than its chunk is padded with the fill value. A block larger than its chunk is refused: the rule to
+  "truncate" blocks is for grids with smaller chunks at the edge, and would hide a wrong chunk shape on a regular grid.
 - Blocks are written at full size, even at the edge; N5 readers accept full and smaller blocks there.
 """
 

@@ -4,9 +4,9 @@ Rules
 - Java's N5 writes blocks, each with a header (lz4-java, LZ4BlockOutputStream): "LZ4Block", a byte with the method, the
   encoded size, the decoded size and a checksum, all little endian. The last block is empty.
 - The checksum is the lower 28 bits of the xxHash32 of the decoded block.
-- z5 writes a single block without any header. Such values are supported as well; their decoded size is that of the
-  chunk. They cannot begin with the bytes "LZ4Block", since decoding these would copy bytes from before the start of the
-  output.
+- z5 writes a single block without any header, which is supported as well; its decoded size is that of the chunk. A
+  block without a header cannot begin with the bytes "LZ4Block": as LZ4 data, they would refer to bytes from before the
+  start of the output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zarrlite.pipeline.decoding import MAX_EMPTY
 
 _MAGIC = b"LZ4Block"
 _HEADER = struct.Struct("<8sBIII")
-_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits; the lower four tell readers the block size
+_RAW, _LZ4 = 0x10, 0x20  # methods, in the upper four bits of a byte whose lower four bits tell readers the block size
 _SEED = 0x9747B28C
 _SIZES = (64, 2**25)  # bytes; the smallest and the largest block that lz4-java writes
 _MASK = 2**32 - 1
@@ -52,7 +52,7 @@ class N5Lz4(BytesBytesCodec):
         view, pieces = memoryview(data), []
         for start in range(0, len(view), self.block_size):
             block = bytes(view[start : start + self.block_size])
-            encoded, method = compress(block)[4:], _LZ4  # without the decoded size that numcodecs puts first
+            encoded, method = compress(block)[4:], _LZ4  # skip the decoded size, which numcodecs puts first
             if len(encoded) >= len(block):
                 encoded, method = block, _RAW
             checksum = xxhash32(block, _SEED) & 0xFFFFFFF

@@ -83,7 +83,7 @@ FLOAT64: Final = _native(np.dtype("f8"))
 def _listed(name: str, dtype: np.dtype[Any]) -> Floats:
     """Derive the properties of a floating-point type with at most 16 bits from a list of all its values."""
     bits = int(re.findall(r"\d+", name)[0])
-    with np.errstate(invalid="ignore"):  # for signalling NaNs, which are among the values
+    with np.errstate(invalid="ignore"):  # the signalling NaNs among the values would cause a warning
         values = np.arange(2**bits, dtype=f"u{dtype.itemsize}").view(dtype).astype("f8")
     finite = values[np.isfinite(values)]
     next_after_one = float(finite[finite > 1].min())

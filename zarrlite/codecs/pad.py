@@ -2,8 +2,8 @@
 
 Rules (proposals `pad` and `offset`, Configuration Parameters)
 - Encoding adds the padding: literal bytes, the result of a function of the value, or zeros.
-- Literal padding must have as many bytes as the configuration states. Only the proposal of `offset` requires this;
-  zarrlite applies the same rule to `pad`.
+- Literal padding must have as many bytes as the configuration states: a rule of the proposal `offset` that zarrlite
+  also applies to `pad`.
 - Decoding skips the padding without comparing it with the configuration, since other programs may write other headers.
   A value shorter than its padding is an error.
 - Byte ranges are shifted, so that partial reads of a shard with a header still work.

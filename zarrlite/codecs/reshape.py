@@ -1,10 +1,10 @@
 """The `reshape` codec: the same elements, in the same order, as an array of another shape.
 
 Rules (codecs/reshape, Configuration parameters)
-- A length is a positive integer, a list of input dimensions whose lengths are multiplied, or, at most once, -1, which
-  is replaced with the only possible length.
-- Input dimensions are in "strictly monotonically increasing order". The output dimensions that precede a list must have
-  as many elements as the input dimensions that precede those in the list; the same applies to those that follow. (For
+- A length is a positive integer, a list of input dimensions whose lengths are multiplied, or -1, which stands for the
+  only possible length and may occur once.
+- Input dimensions are in "strictly monotonically increasing order". The output dimensions before a list must have as
+  many elements as the input dimensions before the ones that it names, and likewise for the dimensions after it. (For
   the preceding dimensions, the specification writes `A_shape[input_dims[0]]`, but means `A_shape[:input_dims[0]]`.)
 """
 

@@ -6,7 +6,7 @@ Rules (codecs/scale_offset, Algorithm)
 - For floating-point types that are not built into numpy, each result is computed in float64 and rounded to the type.
   Since float64 has more than twice as many significant bits, rounding twice does not change the result. In types
   without infinity, arithmetic in the type itself would saturate where an error is required.
-- A `scale` of 0, and parameters that are infinite or NaN, are refused, because encoding could not be undone. The
+- A `scale` of 0, and parameters that are infinite or NaN, are refused, because encoding could not be undone; the
   specification does not mention these values.
 - The fill value is encoded like an element.
 """
@@ -111,17 +111,17 @@ class ScaleOffset(ArrayArrayCodec):
 
 
 def _cast(result: Any, spec: ArraySpec) -> NDArray:
-    """Convert a result, which may be a numpy scalar, to the data type. It must be within the range of that type."""
+    """Convert a result, which may be a numpy scalar and must be within the range of the data type, to that type."""
     return np.asarray(result).astype(spec.dtype)
 
 
 def _wide(numbers: Integers) -> np.dtype[Any]:
-    """Return the 64-bit type for integer arithmetic, which can represent every number of the given type."""
+    """Return the 64-bit integer type that can represent every number of the given type."""
     return np.dtype("u8" if numbers.low == 0 else "i8")
 
 
 def _divided(numbers: Integers, scale: int) -> tuple[int, int]:
-    """Return the bounds of the integers that are in the range of the type, and whose products with `scale` are, too."""
+    """Return the bounds of the integers of a type whose product with `scale` is in the range of the type."""
     bounds = (numbers.low, numbers.high) if scale > 0 else (-numbers.high, -numbers.low)
     low, high = -(-bounds[0] // abs(scale)), bounds[1] // abs(scale)
     return max(low, numbers.low), min(high, numbers.high)

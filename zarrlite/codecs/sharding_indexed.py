@@ -57,7 +57,7 @@ class ShardingIndexed(ArrayBytesCodec):
     strategy: str = runtime("rewrite")
     order: str = runtime("row-major")
     header: int | None = runtime(None)
-    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent inner chunk is a missing chunk of the array
+    inner_chunks_are_chunks: ClassVar[bool] = False  # whether an absent inner chunk counts as a missing chunk
 
     def __post_init__(self) -> None:
         self.writing.check(self.index_location)
@@ -192,7 +192,7 @@ class ShardSerializer(ShardReader):
     def _encode_together(self, blocks: NDArray) -> Iterator[list[Buffer | None]]:
         """Encode small inner chunks in batches, in the order of the index."""
         maybe_fill = np.ones(self.format.count, bool)
-        if self.spec.dtype.kind in "biufc":  # most chunks are ruled out by their first element
+        if self.spec.dtype.kind in "biufc":  # most chunks differ from the fill value in their first element
             corner: Any = (..., *(0,) * len(self.grid))
             first = blocks[corner].reshape(-1)
             maybe_fill = (first == self.spec.fill) | (first != first)
@@ -220,7 +220,7 @@ class ShardSerializer(ShardReader):
 
     def _empty(self, blocks: NDArray) -> set[int]:
         """Return the numbers of the inner chunks that contain only the fill value."""
-        corner: Any = (..., *(0,) * len(self.grid))  # most chunks are ruled out by their first element
+        corner: Any = (..., *(0,) * len(self.grid))  # most chunks differ from the fill value in their first element
         first = np.ascontiguousarray(blocks[corner]).reshape(-1, 1).view(np.uint8)
         fill = np.frombuffer(self.spec.fill.astype(blocks.dtype).tobytes(), np.uint8)
         maybe = np.flatnonzero((first == fill).all(axis=1)).tolist()

@@ -14,8 +14,8 @@ from zarrlite.buffers.ranges import Buffer
 from zarrlite.errors import DataError, TruncatedError
 from zarrlite.pipeline.decoding import MAX_EMPTY
 
-# bytes; size of the first input block of every stream except the first one; it is small, because a decompressor copies
-# all input after the end of its stream
+# bytes; size of the first input block of every stream but the first; small, because a decompressor copies any input
+# after the end of its stream
 _STEP = 2**8
 
 
@@ -37,7 +37,7 @@ def decompress(
     """Decompress consecutive streams, or a single one, to at most `limit` bytes; `start` returns a new decompressor."""
     view = memoryview(data)
     pieces: list[bytes] = []
-    # one byte more than the limit: to detect that it is exceeded, and because 0 means "no limit" to zlib
+    # one byte more than the limit, to detect that it is exceeded, and to avoid 0, which means "no limit" to zlib
     room, position, step, empty = limit + 1, 0, len(view), 0
     while position < len(view) or not pieces:
         stream, room_before = start(), room

@@ -1,8 +1,8 @@
 """The `vlen-utf8` and `vlen-bytes` codecs: elements of variable length.
 
 Rules (codecs/vlen-utf8, Format and algorithm)
-- A chunk consists of the number of elements and, for each element, its length in bytes and its bytes. Numbers are
-  unsigned 32-bit integers, little endian.
+- A chunk consists of the number of elements and, for each element, its length in bytes and its bytes. Count and
+  lengths are unsigned 32-bit integers, little endian.
 - Before an element is extracted, its length is checked against the number of bytes that remain.
 """
 

@@ -1,12 +1,11 @@
 """The `zfp` codec, implemented by zfpy (install zarrlite[numcodecs]).
 
 Rules (codecs/zfp)
-- A chunk is a zfp stream without a header, of an array of one to four dimensions; a chunk without dimensions is stored
-  as an array of one element.
+- A chunk of one to four dimensions is stored as a zfp stream without a header; a chunk without dimensions is stored as
+  an array of one element.
 - Integers of 8 and 16 bits are "promoted to 32-bit" by a shift, float16 by a cast.
-- The specification lists uint32 and uint64, which zfp does not support. As in zarrs, they are stored as signed integers
-  of the same size: numbers beyond their range are refused, and negative ones, which a lossy mode can produce, are read
-  as 0.
+- The specification lists uint32 and uint64, which zfp does not support. As in zarrs, numbers of these types are stored
+  as signed integers: larger numbers are refused, and negative numbers, which a lossy mode can produce, are read as 0.
 - zfpy does not support the expert mode, so this mode is refused.
 - zfp does not check where its input ends. A value is therefore extended to the largest size that zfp can read, and
   decoded twice: once extended with 0 bits, once with 1 bits. If the two results differ, the value is too short. Extra
@@ -50,7 +49,7 @@ _STORED = {  # data type -> the type that zfp compresses
 @register
 @dataclass(frozen=True)
 class Zfp(ArrayBytesCodec):
-    """Compression of arrays of numbers, lossless or within a tolerance."""
+    """Compression of numeric arrays, lossless or lossy."""
 
     name = "zfp"
     extra = "numcodecs"

@@ -27,7 +27,7 @@ from zarrlite.tuning import DECODE_TOGETHER_BYTES, ZSTD_ENCODE_TOGETHER_BYTES
 
 # A block of 4 bytes decodes to at most 128 KiB, so a step of 256 bytes decodes to at most 8 MiB.
 _STEP = 256  # bytes; frames without a content size are decoded in steps of at least this size
-_GROWTH = 2**15  # maximum of decoded bytes per encoded byte; steps grow only if their output is sure to fit the limit
+_GROWTH = 2**15  # maximum decoded bytes per encoded byte; steps grow only if their output is sure to fit the limit
 _RLE = 1  # block type: one byte, repeated
 _block_header = struct.Struct("<HB").unpack_from
 
@@ -95,7 +95,7 @@ def _is_frame_of(size: int) -> Callable[[Buffer], bool]:
 
 
 def _decode_prefix(data: Buffer, memory: memoryview, size: int) -> bool:
-    """Decode the first bytes of a value of `size` bytes into `memory`, which may be shorter."""
+    """Decode a value of `size` decoded bytes into `memory`, as far as they fit. Returns False if that fails."""
     return frame_content_size(data) == size and _decompressor().decompress_start(data, memory)
 
 

@@ -43,7 +43,7 @@ _ZERO_SIZE: Final = {
 
 
 def from_dtype(value: Any) -> DataType:
-    """Return the data type for a numpy dtype, a Python type, a name or the JSON of zarr.json.
+    """Return the data type for a numpy dtype, a Python type, a name or the JSON from zarr.json.
 
     >>> from_dtype(">f4").to_json()
     'float32'
@@ -66,7 +66,7 @@ def from_dtype(value: Any) -> DataType:
         return from_numpy(dtype)
     if isinstance(value, str):
         return _coerce(value)  # the name may match a pattern, belong to an installed package, or be unknown
-    raise ArgumentError(f"a data type must be a numpy dtype, a name or the JSON of zarr.json, not {value!r}")
+    raise ArgumentError(f"a data type must be a numpy dtype, a name or the JSON from zarr.json, not {value!r}")
 
 
 def _is_name(value: Any) -> bool:
@@ -75,7 +75,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _coerce(value: Any) -> DataType:
-    """Return the data type that an extension, JSON or a name denotes."""
+    """Return the data type that an extension object, JSON or a name denotes."""
     data_type: DataType = data_types.coerce(value)
     return data_type
 

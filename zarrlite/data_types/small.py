@@ -246,7 +246,7 @@ def _numbers(name: str) -> list[float]:
     """Return the non-negative finite numbers of a type, in increasing order. The index of a number equals its bits."""
     data_type = SmallFloat(name)
     bits = np.arange(2 ** (data_type.bits - data_type.signed), dtype=f"u{data_type.dtype.itemsize}")
-    with np.errstate(invalid="ignore"):  # some of the values are signaling NaNs
+    with np.errstate(invalid="ignore"):  # some values are signaling NaNs, whose conversion is an invalid operation
         values = bits.view(data_type.dtype).astype("float64").tolist()
     return [value for value in values if math.isfinite(value)]
 

@@ -1,7 +1,8 @@
 """Text and bytes of variable length: `string` and `bytes`.
 
 Rules
-- Elements have no fixed size, so the codec `bytes` cannot store them. The defaults are `vlen-utf8` and `vlen-bytes`.
+- Elements have no fixed size, so the codec `bytes` cannot store them. The default codecs are `vlen-utf8` and
+  `vlen-bytes`.
 - The name `variable_length_bytes`, which zarr-python uses for `bytes`, is written back if it was read.
 
 In comments, "extension string" and "extension bytes" are data-types/string and data-types/bytes in zarr-extensions.

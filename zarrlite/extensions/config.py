@@ -73,7 +73,7 @@ class Context:
         self.document = document
         self.defaults = defaults  # whether the JSON comes from a caller, who may omit members that documents require
         self.options = _checked_options(options or {})
-        self.tolerated: list[MetadataError] = []  # faults that readers accept, because they are unambiguous
+        self.tolerated: list[MetadataError] = []  # faults that readers accept, because the document is unambiguous
 
     def tolerate(self, message: str, pointer: str, kind: FaultKind) -> None:
         """Record a fault that `open` accepts and `validate` reports."""
@@ -306,7 +306,7 @@ def load_json(
 
 
 def _load_plain(data: bytes | bytearray | memoryview) -> dict[str, Json] | None:
-    """Parse a small ASCII document. Returns None for other documents, and for faulty ones."""
+    """Parse a small ASCII document. Returns None if the document is larger, not ASCII, or faulty."""
     if len(data) > PLAIN_BYTES:
         return None
     try:

@@ -94,7 +94,7 @@ class Registry(Generic[E]):
         return list(dict.fromkeys(self._classes.values()))
 
     def parse(self, value: Json, pointer: str, context: Context) -> E | Ignored:
-        """Parse an extension object or a short-hand name. Returns Ignored for an unknown one that may be skipped."""
+        """Parse an extension object or short-hand name. Returns Ignored for unknown extensions that may be skipped."""
         config, understood = self._split(value, pointer, context)
         cls = self.find(config.name)
         if cls is None:
@@ -170,7 +170,7 @@ class Registry(Generic[E]):
         return tuple(extensions)
 
     def coerce(self, value: E | Json) -> E:
-        """Return the extension that a caller passed as an object (also one from zarr-python), as JSON or by name."""
+        """Return an extension that was passed as an object (of zarrlite or zarr-python), as JSON, or as a name."""
         if isinstance(value, Extension):
             if value.kind != self.kind:
                 raise ArgumentError(f"expected a {self._label}, not {value!r}")

@@ -1,7 +1,7 @@
-"""Conversion of documents of the 2022 draft of Zarr v3, which zarr-python 2.14 to 2.18 wrote, to Zarr v3.
+"""Convert documents in the 2022 draft of Zarr v3, as written by zarr-python 2.14 to 2.18, to Zarr v3.
 
 Rules
-- A feature without a counterpart in Zarr v3 is refused, with a pointer into the draft's own document.
+- A feature without a counterpart in Zarr v3 is refused, with an error that points into the draft document.
 - A fill value of null, which leaves elements undefined, becomes the default of the data type.
 - Only arrays of objects may have a filter: the one that encodes the objects as text or bytes.
 
@@ -91,7 +91,7 @@ def parse_array(data: Buffer, key: str) -> ArrayMetadata:
         storage_transformers=_storage_transformers(top, ndim),
     )
     _check_extensions(top)
-    top.raw("dimension_separator", None)  # written by zarr-python, which ignored it when reading
+    top.raw("dimension_separator", None)  # zarr-python wrote this member, but ignored it when reading
     top.finish()
     try:
         metadata.check()
@@ -115,7 +115,7 @@ def _chunk_grid(top: Config, ndim: int) -> tuple[tuple[int, ...], str]:
 def _data_type(top: Config, filters: Json) -> tuple[DataType, str | None]:
     """Return the data type and the byte order of its elements. The byte order is None for elements without one.
 
-    `filters` is the value of the attribute with this name, which zarr-python added.
+    `filters` is the value of the attribute `filters`, which zarr-python added.
     """
     value = top.raw("data_type")
     if isinstance(value, dict):  # an extension of the draft; the member `type` is numpy's name for the data type

@@ -1,9 +1,9 @@
-"""Read-only Zarr v3 stores for hierarchies of the 2022 draft of Zarr v3, which zarr-python 2.14 to 2.18 wrote.
+"""Read-only Zarr v3 stores for hierarchies in the 2022 draft of Zarr v3, as written by zarr-python 2.14 to 2.18.
 
 Rules (draft, Storage keys)
 - `zarr.json` at the root identifies the hierarchy. Documents have keys such as `meta/root/<path>.array.json` or
-  `meta/root/<path>.group.json`, and chunks such as `data/root/<path>/c0/1`. In the Zarr v3 store, that chunk has the
-  key `<path>/c/0/1`, or `<path>/c.0.1` if the separator of the array is a dot.
+  `meta/root/<path>.group.json`. A chunk with the key `data/root/<path>/c0/1` has the key `<path>/c/0/1` in the Zarr v3
+  store, or `<path>/c.0.1` if the separator of the array is a dot.
 - A group needs no document: a path is a group if there are documents below it, and the root is always a node.
 """
 
@@ -35,7 +35,7 @@ def find_draft(store: Store) -> DraftStore | None:
 
 
 class DraftStore(ForeignStore):
-    """A hierarchy of the draft; read-only."""
+    """A hierarchy in the draft format, as a read-only Zarr v3 store."""
 
     format = "the Zarr v3 draft"
 
@@ -103,7 +103,7 @@ class DraftStore(ForeignStore):
         try:
             metadata: Any = self._metadata(path)
         except MetadataError:
-            return  # no chunk has a Zarr v3 key without valid metadata; reading the document raises the error
+            return  # without valid metadata, no chunk has a Zarr v3 key; reading the document raises the error
         key_encoding, ndim = metadata.chunk_key_encoding, len(metadata.shape)
         root = f"data/root/{key_prefix(path)}c"
         for key in self.store.list_prefix(root[:-1]):

@@ -26,7 +26,7 @@ class ForeignStore(Store):
 
     read_only = True
     format: ClassVar[str] = "another format"  # its name in error messages
-    is_consolidated: bool = False  # whether documents are taken from a document that contains copies of all others
+    is_consolidated: bool = False  # whether documents are read from consolidated metadata
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -1,8 +1,8 @@
 """N5 as Zarr v3: `attributes.json` converted to `zarr.json`, and a read-only view of a container.
 
-Rules (N5 specification 4.0.0, File-system specification; cited below by the number of the item)
+Rules (N5 specification 4.0.0, File-system specification; cited below by item number)
 - Axes keep the order of N5: `shape` is `dimensions` and `chunks` is `blockSize`. Blocks are column-major and
-  big-endian, so the codec chain has a full `transpose` and big-endian `bytes`.
+  big-endian, so the codec chain contains a full `transpose` and big-endian `bytes`.
 - Item 1: "All directories of the file system are N5 groups". Item 4: a group with `dimensions` and `blockSize` is a
   dataset; the directories inside it hold its blocks.
 - Every attribute that N5 does not define is a Zarr attribute.

@@ -54,7 +54,7 @@ def byte_order(dtype: np.dtype[Any] | None) -> str | None:
 
 
 def _descr(config: Config, member: str, value: Json, byte_orders: set[str]) -> Any:
-    """Return a data type as an argument of `np.dtype`, and add the byte orders that it contains to `byte_orders`."""
+    """Return a data type as an argument for `np.dtype`, and add the byte orders that it contains to `byte_orders`."""
     if isinstance(value, str) and _match_type(value):
         if value[0] not in "<>":
             return value

@@ -2,11 +2,11 @@
 
 Rules
 - Chunks are neither changed nor moved: the key encoding is `v2`, and the codec chain decodes the stored bytes.
-- A feature without a counterpart in Zarr v3 is refused, with a pointer into the Zarr v2 document.
+- A feature without a counterpart in Zarr v3 is refused, with an error that points into the Zarr v2 document.
 - The member `zarr_v2` of a converted document contains the original fill value, or null if elements are undefined.
   Readers may ignore this member; xarray uses the fill value of a Zarr v2 array as the attribute `_FillValue`.
-- xarray's attribute `_ARRAY_DIMENSIONS` becomes `dimension_names` if it contains a name for each dimension. If there is
-  no such attribute, the names are taken from netCDF-C's references to dimensions.
+- xarray's attribute `_ARRAY_DIMENSIONS` becomes `dimension_names` if it contains a name for each dimension. Without
+  `_ARRAY_DIMENSIONS`, the names are taken from netCDF-C's references to dimensions.
 - Unknown members are ignored (Zarr v2, Metadata: "Other keys SHOULD NOT be present" and "SHOULD be ignored").
 
 In comments, "Zarr v2" is the storage specification, version 2 (zarr-specs, docs/v2/v2.0.rst), cited by section name.
@@ -37,7 +37,7 @@ GROUP: Final = ".zgroup"  # Zarr v2, Groups: 'storing group metadata under the "
 ATTRIBUTES: Final = ".zattrs"  # Zarr v2, Attributes: 'stored under the ".zattrs" key'
 CONSOLIDATED: Final = ".zmetadata"  # zarr-python's copy of all documents
 DOCUMENTS: Final = frozenset((ARRAY, GROUP, ATTRIBUTES, CONSOLIDATED))
-MEMBER: Final = "zarr_v2"  # member of the converted document of an array
+MEMBER: Final = "zarr_v2"  # member that conversion adds to the document of an array
 _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 _NETCDF: Final = "_NCZARR_ARRAY"  # member that netCDF-C 4.8 and 4.9 add; later versions add the attribute _nczarr_array
 # member of a Zarr v3 document -> the Zarr v2 member that it is converted from, for pointers in errors
@@ -150,7 +150,7 @@ def check_format(top: Config) -> None:
 
 
 def convert_group(top: Config | None, attributes: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the `zarr.json` for a `.zgroup`, which may be absent, and the attributes."""
+    """Return the `zarr.json` of a group, given its `.zgroup`, which may be absent, and its attributes."""
     if top is not None:
         check_format(top)
     return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
@@ -166,7 +166,7 @@ def parse_consolidated(content: Mapping[str, Json], document: str) -> Config:
 
 
 def _chunks(top: Config, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the chunk shape. A length of 0 becomes 1 in an empty dimension, where it has no effect."""
+    """Return the chunk shape. In an empty dimension, which has no chunks, a chunk length of 0 becomes 1."""
     chunks = top.integers("chunks")
     if len(chunks) != len(shape):
         raise top.error(f"must have {len(shape)} items, like shape, not {len(chunks)}", "chunks", "conflict")
@@ -190,7 +190,7 @@ def _data_type(top: Config, items: list[Item]) -> tuple[DataType, np.dtype[Any] 
         Chain(registry.data_types.coerce("bytes"), None).add(items[0])  # raises an error for an unknown filter
         raise top.error(f'must not be "|O" with {show(first)}: Zarr v3 has no data type for it', "dtype", "conflict")
     if _NETCDF in top and value in ("<U1", ">U1"):
-        value = "|S1"  # netCDF-C 4.8 and 4.9 use this name for one-byte characters
+        value = "|S1"  # netCDF-C 4.8 and 4.9 write the type U1 for one-byte characters
     return parse_type(top, "dtype", value)
 
 
@@ -214,7 +214,7 @@ def _as_json(value: Json) -> Json:
 
 
 def _dimension_names(top: Config, attributes: Mapping[str, Json], ndim: int) -> tuple[dict[str, Json], Json]:
-    """Return the remaining attributes and the dimension names. The names are None unless every dimension has one."""
+    """Split attributes into user attributes and dimension names. The names are None unless every dimension has one."""
     names = attributes[_DIMENSIONS] if _DIMENSIONS in attributes else _netcdf_names(top, attributes)
     if isinstance(names, list) and len(names) == ndim and all(isinstance(name, str) for name in names):
         return {name: value for name, value in attributes.items() if name != _DIMENSIONS}, names

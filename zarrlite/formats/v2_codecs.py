@@ -56,7 +56,8 @@ class Item(NamedTuple):
 def parse_items(top: Config) -> list[Item]:
     """Return the filters and the compressor of a document, in the order of encoding."""
     items: list[Item] = []
-    # Zarr v2, Metadata: "providing codec configurations, or null if no filters are to be applied"; some writers omit it
+    # Zarr v2, Metadata: "providing codec configurations, or null if no filters are to be applied"; some writers omit
+    # `filters`
     if top.raw("filters", None) is not None:
         items += (Item(config.string("id"), config) for config in top.objects("filters"))
     # Zarr v2, Metadata: "configuration parameters, or null if no compressor is to be used"
@@ -108,7 +109,7 @@ class Chain:
         self._append(document, config.pointer)
 
     def finish(self) -> None:
-        """Add the codec `bytes`, unless the chain has an array -> bytes codec."""
+        """Add the codec `bytes`, unless the chain already has an array -> bytes codec."""
         if self._serializer is None:
             self._serializer = "bytes"
             endian = byte_order(self._dtype)
@@ -127,7 +128,7 @@ class Chain:
         raise config.error(message, "elementsize")
 
     def _match_types(self, item: Item) -> tuple[dict[str, Json], np.dtype[Any] | None]:
-        """Return the members of a filter without byte orders, and the dtype of encoded elements.
+        """Return the members of a filter, with all dtypes in little endian, and the dtype of encoded elements.
 
         Raises an error unless the filter is configured for the elements that it receives.
         """

@@ -1,13 +1,13 @@
 """Fill values of Zarr v2, in all the forms that its writers use.
 
 Rules (Zarr v2, Fill value encoding)
-- null leaves elements undefined. Such elements are read as the default fill value of the data type.
+- null leaves missing elements undefined; they are read as the default fill value of the data type.
 - For strings, byte strings and records, 0 and "" stand for an element whose bytes are all zero, or for an empty one if
   the length can vary. zarr-python 2 writes 0 even for objects.
 - A number may be a decimal string (n5-zarr), or the literal NaN or Infinity. An integer may be written as `1.0`.
-- Complex numbers are pairs of numbers, or a single real number.
-- Byte strings, raw bytes and records are the stored bytes in base64. A byte string that is not valid base64 is taken
-  literally (netCDF-C, GDAL).
+- A complex number is a pair of numbers, or a single real number.
+- Byte strings, raw bytes and records are written as their stored bytes in base64. A byte string that is not valid
+  base64 is taken literally (netCDF-C, GDAL).
 - A value that is not valid for the data type is refused.
 """
 

@@ -1,8 +1,8 @@
 """Read-only Zarr v3 stores for Zarr v2 hierarchies.
 
 Rules (Zarr v2, Groups)
-- The `zarr.json` of a node is generated from its `.zarray` or `.zgroup` and its `.zattrs`, which are not listed. All
-  other keys, including those of chunks, are the same in both versions.
+- The `zarr.json` of a node is generated from its `.zarray` or `.zgroup` and its `.zattrs`; listings omit these three.
+  All other keys, including those of chunks, are the same in both versions.
 - A node that has a `zarr.json` is read as Zarr v3, with a warning if it also has Zarr v2 documents.
 - A group needs no `.zgroup`: a directory that is not inside an array is a group if it contains a `.zattrs`, or if there
   is a node below it.
@@ -244,7 +244,7 @@ class V2Store(ForeignStore):
         return self.store.size(key) is not None
 
     def _array_keys(self, prefix: str, inside: bool) -> set[str]:
-        """Return the keys of an array under a prefix: that of the array or, with `inside`, one within the array."""
+        """Return the keys of an array under its own prefix or, with `inside`, under a prefix within the array."""
         keys = {key for key in self.store.list_prefix(prefix) if key.rpartition("/")[2] not in DOCUMENTS}
         return keys if inside else {*keys, prefix + DOCUMENT}
 

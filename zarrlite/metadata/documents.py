@@ -413,7 +413,7 @@ class _ArrayParser:
         value = self.top.raw("fill_value")
         if data_type is None:
             return None
-        if data_type.name == "bool" and is_integer(value) and value in (0, 1):  # old writers wrote 0 and 1
+        if data_type.name == "bool" and is_integer(value) and value in (0, 1):  # old writers wrote 0 or 1 for a bool
             self.context.tolerate(f"must be true or false, not {value}", "/fill_value", "type")
             value = bool(value)
         # core spec, Array metadata: "The permitted values depend on the data type"

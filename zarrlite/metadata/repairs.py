@@ -26,7 +26,7 @@ Names = tuple[str, ...]  # the path to a value: member names and list positions
 Options = Mapping[str, Mapping[str, Any]]
 
 _BYTES: Final = {"name": "bytes", "configuration": {"endian": "little"}}
-# the default codecs, for each list that may be missing
+# name of a list of codecs -> the default codecs, which are used if the list is missing
 _DEFAULTS: Final[dict[str, list[dict[str, Any]]]] = {"codecs": [_BYTES], "index_codecs": [_BYTES, {"name": "crc32c"}]}
 
 

@@ -59,7 +59,7 @@ def validate(
 
 
 def _parse(content: Mapping[str, Json], strict: bool) -> tuple[Metadata, list[MetadataError]]:
-    """Return the metadata and, in strict mode, the faults that `open` tolerates because they are unambiguous."""
+    """Return the metadata and, in strict mode, the faults that `open` tolerates because the document is unambiguous."""
     if not strict:
         return parse_node(content, strict=False), []
     context = Context()

@@ -905,7 +905,7 @@ class Array(Node, AsyncAccess):
         Elements outside the new shape are removed. New elements have the fill value, even where an earlier resize
         removed data. The document is changed first, atomically: readers see either the old or the new shape. If the
         removal is interrupted, chunks that readers never see stay in the store, and the next change to the shape
-        removes them. Data that other writers append in the meantime is kept.
+        removes them. Data that other writers append during a resize is kept.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Consolidated metadata above a node that changes: removed before the change, then updated and restored.
+"""Consolidated metadata above a changing node is removed before the change, then updated and restored.
 
 Rules
 - Consolidated metadata is removed and restored, and the node is changed, while the documents that contain consolidated
@@ -29,7 +29,7 @@ from zarrlite.stores import Store
 from zarrlite.stores.base import place_of
 from zarrlite.tuning import MAX_REFRESHED_BYTES
 
-DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # the extra byte reveals documents over the limit
+DOCUMENT_RANGE = ByteRange(0, MAX_DOCUMENT_BYTES + 1)  # one byte more than allowed, to detect longer documents
 
 
 def ancestors(path: str) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _load(data: Buffer | None, key: str) -> dict[str, Json] | None:
 
 
 def _with(data: Buffer | None, documents: dict[str, Json]) -> Buffer | None:
-    """Return a group's document with consolidated metadata, or without it if the result would be too large or deep."""
+    """Return a group's document with consolidated metadata, unless that makes it too large or too deeply nested."""
     if data is None:
         return None
     content = {**load_json(data), "consolidated_metadata": consolidated_member(documents)}

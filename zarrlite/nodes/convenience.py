@@ -287,7 +287,7 @@ def empty(shape: ShapeLike, **keywords: Unpack[CreationKeywords]) -> Array:
 def _create(
     function: str, keywords: Mapping[str, Any], fixed: Mapping[str, Any], default: Mapping[str, Any] | None = None
 ) -> Array:
-    """Create an array for a function. `fixed` overrides the caller's `keywords`, and these override `default`."""
+    """Create an array for a function such as `zeros`. `fixed` overrides `keywords`, which override `default`."""
     check_keywords(function, keywords, CreationKeywords.__optional_keys__)
     merged: dict[str, Any] = {**(default or {}), **keywords, **fixed}
     return create(**merged)

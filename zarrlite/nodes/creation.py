@@ -88,7 +88,7 @@ def array_metadata(
     if _is_uneven(chunks):
         if shards is not None:
             raise ArgumentError(
-                "all chunks inside shards must have the same shape; to vary shard lengths, pass the list as shards="
+                "all chunks inside shards must have the same shape; to vary shard lengths, list them in shards="
             )
         chunks = "auto"
     elif uneven is not None:
@@ -247,7 +247,7 @@ def _codec_list(argument: str, value: Any) -> list[Codec]:
     for codec in codecs:
         if not isinstance(codec, cls):
             right = next((name for name, (other, _) in _CODEC_KINDS.items() if isinstance(codec, other)), "codecs")
-            raise ArgumentError(f"{argument} must be {kind} codecs, not {codec.name}: pass that as {right}=")
+            raise ArgumentError(f"{argument} must be {kind} codecs, not {codec.name}; pass {codec.name} as {right}=")
     return codecs
 
 
@@ -282,7 +282,7 @@ def _fill_value(data_type: DataType, value: Any) -> Any:
         if isinstance(value, (str, list, dict)):  # the form in zarr.json: "NaN", "0x7fc00001", [1, 2]
             with contextlib.suppress(MetadataError):
                 return data_type.parse_fill_value(value)
-        raise ArgumentError(f"fill_value {value!r} does not fit {data_type.name}: {error}") from None
+        raise ArgumentError(f"fill_value {value!r} cannot be converted to {data_type.name}: {error}") from None
 
 
 def create_array_at(

@@ -205,7 +205,7 @@ class Group(Node):
         try:
             return name, self._base.size(f"{name}/{DOCUMENT}") is not None
         except KeyRefusedError:
-            return name, True  # raised again when the node is opened
+            return name, True  # opening the node raises the error again
 
     def _prefixes(self) -> Iterator[str]:
         """Yield the prefixes directly below this group that are valid node names, whether or not they are nodes."""
@@ -968,7 +968,7 @@ class Group(Node):
         node.delete()
 
     def _path_below(self, path: str) -> str:
-        """Return the path in the store of a new node below this group."""
+        """Return the path of a new node below this group, relative to the root of the store."""
         self._check_writable()
         path = normalize_path(path)
         if not path:
@@ -980,9 +980,9 @@ class Group(Node):
 
         Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under
         the lock of that document. When this library changes a node, it removes the copies first and restores updated
-        copies after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB
-        loses its copies instead. Changes made by other programs do not update the copies. A node whose document is
-        refused is skipped, with a warning.
+        copies after the change; if the change is interrupted, the copies are missing. The copies in a document larger
+        than 4 MiB are removed but not restored. Changes made by other programs do not update the copies. A node whose
+        document is refused is skipped, with a warning.
 
         Returns
         -------

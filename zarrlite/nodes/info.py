@@ -151,6 +151,6 @@ def human(nbytes: int) -> str:
     power = (nbytes.bit_length() - 1) // 10
     if power <= 0:
         return str(nbytes)
-    if power > len(units):  # no store is that large; all digits would fill the screen, and the division may overflow
+    if power > len(units):  # not a real size: its digits could fill the screen, and the division could overflow
         return f"about 2**{nbytes.bit_length() - 1}"
     return f"{nbytes} ({nbytes / 1024**power:.1f} {units[power - 1]})"

@@ -9,8 +9,8 @@ Rules
   Therefore, a node that can be opened still has all of its values, and a group still has all of its members.
 - Before several documents are erased, they are listed under the key `__zarrlite.removal`. If a removal was interrupted
   at a path or above it, it is completed before a node is created at the path, so that members of a removed group do not
-  reappear. Such a list is ignored if the document of its node exists, and nodes that other programs have created since
-  the interruption are kept.
+  reappear. This list is ignored if the document of the removed node exists. Nodes that other programs have created
+  since the interruption are kept.
 - Consolidated metadata in the groups above is removed before a change and restored after it (consolidated.py).
 - Nothing is stored that zarrlite could not open again: limits are checked first.
 """
@@ -109,7 +109,7 @@ def _remember(text: str, metadata: Metadata) -> None:
 
 
 def _is_cacheable(metadata: Metadata, text: str) -> bool:
-    """Whether valid documents with this text, which lacks their attributes, differ only in the node's attributes.
+    """Whether valid documents that become this text without attributes differ only in the node's attributes.
 
     `_split_attributes` empties the first member "attributes" in a text. This must be a member of the node, not of an
     object inside the node. To check this, the text is parsed with the number 0 in place of the attributes: the number
@@ -121,7 +121,7 @@ def _is_cacheable(metadata: Metadata, text: str) -> bool:
     if member is None:
         return metadata.attributes is None  # otherwise, the name "attributes" is written with escapes
     probed = PLAIN.decode(f"{text[: member.end()]}0{text[member.end() + len('{}') :]}")
-    return bool(probed.get("attributes") == 0)  # this 0 is the inserted one: valid attributes are an object
+    return bool(probed.get("attributes") == 0)  # only the inserted 0 equals 0: valid attributes are an object
 
 
 def _split_attributes(data: Buffer) -> tuple[str, dict[str, Json] | None] | None:
@@ -301,7 +301,7 @@ def remove(store: Store, path: str) -> bool:
     """Remove a node and everything below it. Returns False if there is no document at the path or below it.
 
     Documents are erased first, a group's document before those of its members. No chunk is erased while a document
-    exists. If an interrupted removal left only nodes below the path, only those nodes are removed.
+    exists. If only nodes below the path have documents, as after an interrupted removal, only those nodes are removed.
     """
     prefix = key_prefix(path)
     completed = complete_removal(store, path)
@@ -366,7 +366,7 @@ def _documents(store: Store, prefix: str) -> list[str]:
 
 
 def _erase_below(store: Store, prefix: str, documents: Iterable[str], kept: Collection[str] = ()) -> None:
-    """Erase everything under the prefixes of erased documents, except under prefixes that contain a kept document."""
+    """Erase everything under the prefixes of these documents, but skip a prefix that contains a kept document."""
     prefixes = dict.fromkeys(key[: key.rfind("/") + 1] for key in documents)
     if prefix in prefixes and not kept:
         store.erase_prefix(prefix)

@@ -610,7 +610,7 @@ def _node(
     if isinstance(metadata, ArrayMetadata):
         return Array(store, path, metadata, options)
     if isinstance(store, ForeignStore) and store.is_consolidated:
-        use_consolidated = None  # the view itself takes documents from consolidated metadata
+        use_consolidated = None  # the view already reads documents from consolidated metadata
     if use_consolidated and metadata.consolidated is None:
         raise ArgumentError(f"use_consolidated must not be True: the group at {path!r} has no consolidated metadata")
     if use_consolidated and not store.read_only:
@@ -845,9 +845,9 @@ def consolidate_metadata(
 
     Readers then find the whole hierarchy in one document. The copies are collected and written atomically, under the
     lock of the document. When this library changes a node, it removes the copies first and restores updated copies
-    after the change; if the change is interrupted, the copies are missing. A document larger than 4 MiB loses its
-    copies instead. Changes made by other programs do not update the copies. A node whose document is refused is
-    skipped, with a warning.
+    after the change; if the change is interrupted, the copies are missing. The copies in a document larger than 4 MiB
+    are removed but not restored. Changes made by other programs do not update the copies. A node whose document is
+    refused is skipped, with a warning.
 
     Parameters
     ----------

@@ -221,7 +221,7 @@ def array_options(
 ) -> ArrayOptions:
     """Return the runtime options of a node.
 
-    `config` supplies the memory order, and also `write_empty_chunks` if that is None.
+    `config` supplies the memory order. It also supplies `write_empty_chunks` if the argument is None.
     """
     values = config._values
     if write_empty_chunks is None:

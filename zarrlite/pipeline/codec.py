@@ -92,7 +92,7 @@ class ArraySpec:
         if self.dtype.hasobject or self.data_type.itemsize is None:
             return bool((array == self.fill).all())
         if array[self._first].tobytes() != self.fill.tobytes():
-            return False  # most chunks are ruled out by their first element
+            return False  # in most chunks, the first element already differs from the fill value
         bits = f"u{self.dtype.itemsize}" if self.dtype.itemsize in (1, 2, 4, 8) else f"V{self.dtype.itemsize}"
         array = np.ascontiguousarray(array, self.dtype)
         return bool((array.view(bits) == self.fill.view(bits)).all())
@@ -141,7 +141,7 @@ class BytesBytesCodec(Codec):
         return False
 
     def encode_many(self, values: Sequence[Buffer]) -> Sequence[Value]:
-        """Encode several values. Override this method if a library can encode many in one call."""
+        """Encode several values. Override this method if a library can encode many values in one call."""
         return [self.encode(value) for value in values]
 
     def encoded_size(self, size: int) -> int | None:
@@ -157,7 +157,7 @@ class BytesBytesCodec(Codec):
 class Framing(BytesBytesCodec):
     """bytes -> bytes: `head` bytes before the value and `tail` bytes after it; the value itself is unchanged.
 
-    Parts of the value are read by shifting byte ranges. If the frame verifies the value, all of it is read instead.
+    Parts of the value are read by shifting byte ranges. If the frame verifies the value, the whole value is read.
     """
 
     head: int = 0
@@ -236,7 +236,7 @@ class Framing(BytesBytesCodec):
         elif self.tail and end > size - self.tail:
             kept = source.read([ByteRange(size - self.tail, size)])
             frame = [(end, piece) for piece in kept or ()]
-        return [*frame, *shifted]  # the value last, because its last patch may be the index of a shard
+        return [*frame, *shifted]  # the value's patches come last, because the very last may be a shard's index
 
 
 class ArrayArrayCodec(Codec):
@@ -261,7 +261,7 @@ class ArrayArrayCodec(Codec):
         """Decode to an array of `spec`."""
 
     def encode_selection(self, selection: Selection) -> Selection | None:
-        """Return the selection of the same elements in the encoded array, in the same order and with equal values.
+        """Return the selection of the same elements, in the same order and with unchanged values, in the encoded array.
 
         Returns None if only whole chunks can be decoded and encoded.
         """
@@ -388,7 +388,7 @@ class CompressingSerializer(Serializer):
     """An array -> bytes codec that compresses elements of fixed size, bound to a chunk shape."""
 
     def _limit(self) -> Limit:
-        """Return the largest size of an encoded chunk: compressors add little to data that they cannot compress."""
+        """Return the largest size of an encoded chunk: incompressible data can become slightly larger."""
         size = self.spec.size * self.spec.dtype.itemsize
         return Limit(size + size // 4 + 2**16)
 

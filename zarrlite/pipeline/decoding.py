@@ -99,7 +99,7 @@ def decoding_failed(error: Exception, codec: str) -> NoReturn:
 
 def decode_bytes(data: Buffer, steps: Sequence[tuple[Decoder, Limit]]) -> Buffer:
     """Undo bytes -> bytes codecs, given in decoding order."""
-    stored = len(data)  # limits are relative to the stored value, so that they do not multiply from codec to codec
+    stored = len(data)  # every limit is relative to this size, so that limits do not multiply along the chain
     for codec, (fixed, per_byte) in steps:
         most = max(fixed, per_byte * stored)
         try:
@@ -118,5 +118,5 @@ def decode_array(codec: ArrayDecoder, encoded: Any, spec: Any) -> np.ndarray[Any
     except Exception as error:
         decoding_failed(error, codec.name)
     if array.shape != spec.shape:
-        raise DataError(f"decodes to shape {array.shape}, but the chunk has {spec.shape}", codec=codec.name)
+        raise DataError(f"decodes to shape {array.shape}, but the chunk has shape {spec.shape}", codec=codec.name)
     return array

@@ -76,7 +76,8 @@ class ElementLayout:
         self.size = nbytes if size is None else size
         self.end = offset + nbytes  # the offset after the last element
         self.row_major = self.strides == row_major_strides(shape, dtype.itemsize)
-        self.contiguous = self.row_major and self.size == nbytes  # all bytes of the value are elements in order
+        # whether the value consists of its elements in row-major order, without other bytes
+        self.contiguous = self.row_major and self.size == nbytes
 
     def transposed(self, order: Sequence[int]) -> ElementLayout:
         """Return the layout of the array that `numpy.transpose(array, order)` turns into an array with this layout."""

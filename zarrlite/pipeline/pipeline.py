@@ -104,7 +104,7 @@ class Pipeline:
             self.layout = self.decoded_layout.framed(self.head, self.tail)
         # whether a read needs only one request per chunk
         self.one_request = self.layout is not None or not self.reads_parts
-        # the range of a whole chunk, plus one byte to detect that it is too long
+        # the range of a chunk of the maximum size, plus one byte to detect a longer one
         self.whole = ALL if self.max_size is None else ByteRange(0, self.max_size + 1)
         size = self.decoded_layout.size if self.decoded_layout is not None and not self.reads_parts else 0
         # how many chunks are best decoded or encoded together
@@ -386,7 +386,7 @@ class Pipeline:
             return None
 
     def _decode_into(self, data: Buffer, memory: memoryview) -> Buffer:
-        """Undo the bytes -> bytes codecs, into `memory` if the innermost one supports it, else into a new buffer."""
+        """Undo the bytes -> bytes codecs, into `memory` if the last one to be undone supports it."""
         data = decode_bytes(data, self._steps[:-1])
         codec, _ = self._steps[-1]
         if _decode_into(codec, (data,), memory, self.decoded_layout.size):  # type: ignore[union-attr]
@@ -528,7 +528,7 @@ def _keeps_old(codec: BytesBytesCodec) -> bool:
 
 
 def memory_of(selection: Selection, target: NDArray, layout: ElementLayout) -> memoryview | None:
-    """Return the memory of an array if the selected elements of this layout can be read directly into it."""
+    """Return the memory of `target` if the selected elements can be read directly into it."""
     if (
         selection.covers(layout.shape)
         and target.flags.c_contiguous

@@ -85,7 +85,7 @@ def _read(requests: list[Request], memory: memoryview | None) -> Sequence[Buffer
             last += 1
         ranges = [byte_range] if last == first + 1 else [r for _, r, _ in requests[first:last]]
         found = source.read(ranges, memory)
-        memory = None  # only for the first source: later answers would overwrite the first one
+        memory = None  # only the first source uses it: later answers would overwrite its answer
         if found is not None and size is not None and source.known_size() not in (None, size):
             raise TruncatedError(f"has {source.known_size()} bytes, but must have {size}")
         answers += [None] * len(ranges) if found is None else found
@@ -147,7 +147,7 @@ def unframed(reading: Reading[T]) -> Reading[T]:
             result: T = done.value
             return result
         framed: list[Request] = []
-        known = [handle.known_size() for handle, _, _ in requests]  # sizes known before the read, which may reveal more
+        known = [handle.known_size() for handle, _, _ in requests]  # before the read, which may reveal more sizes
         for (handle, byte_range, size), known_size in zip(requests, known, strict=True):
             framed_size = None if size is None else size + handle.head + handle.tail
             framed.append((handle.handle, _with_frame(handle, byte_range, known_size), framed_size))

@@ -87,7 +87,8 @@ def _refuse_missing(value: Any) -> None:
 
 
 def _is_missing(item: Any) -> bool:
-    if item is None or type(item).__name__ in ("NAType", "NaTType"):  # by name, as pandas may not be installed
+    # types from pandas are compared by name, because pandas may not be installed
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(item, (float, np.floating, np.datetime64, np.timedelta64)) and bool(item != item)
 

@@ -76,7 +76,7 @@ class Points:
         pairs = zip(self.coords, divisions, strict=True)
         chunks = [c // n if type(n) is int else n.chunks(c) for c, n in pairs]  # type: ignore[union-attr]
         group = np.zeros(self.length, np.intp)
-        for c in chunks:  # number the chunks without gaps, because a product of grid lengths could overflow
+        for c in chunks:  # groups are renumbered for each dimension, as row-major chunk numbers could overflow
             values, inverse = np.unique(c, return_inverse=True)
             group = np.unique(group * len(values) + inverse, return_inverse=True)[1]
         order = np.argsort(group, kind="stable")
@@ -179,7 +179,7 @@ class Selection:
         return elements
 
     def put(self, array: Array, values: Array) -> None:
-        """Assign values (an array of this shape, or a scalar) to the selected elements."""
+        """Assign values (an array with the selection's shape, or a scalar) to the selected elements."""
         if self.plain:
             array[self._slices or self._sliced()] = values
             return
@@ -335,7 +335,7 @@ class FlatSelection(Selection):
         return array.take(self.numbers)
 
     def put(self, array: Array, values: Array) -> None:
-        if array.dtype.kind == "T":  # like index arrays, numpy's `put` loses long strings
+        if array.dtype.kind == "T":  # numpy's `put` loses long strings (see `_one_for_each`)
             array[np.unravel_index(self.numbers, self._of)] = _one_for_each(values, self.shape, array.dtype)
         else:
             array.put(self.numbers, values)
@@ -344,7 +344,7 @@ class FlatSelection(Selection):
 def _one_for_each(values: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Return one string per element.
 
-    With index arrays, numpy (seen in 2.0 to 2.4) cannot assign a single long string to several elements: it is lost.
+    When numpy (2.0 to 2.4) assigns one long string to several elements through index arrays, the string is lost.
     """
     return np.broadcast_to(np.asarray(values, dtype), shape)
 

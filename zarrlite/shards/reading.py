@@ -59,7 +59,7 @@ class _Jobs:
         self.handles: list[InnerChunk] = []
         self.parts: list[Part] = []
         self.origins: list[tuple[int, Shape]] = []  # number of the shard, and coordinates of the inner chunk in it
-        # elements to copy after they are read: their places in the destination array, that array, and the elements
+        # copies to make after reading: the selection in the destination array, that array, and the elements
         self.copies: list[tuple[Selection, NDArray, NDArray]] = []
         self.entries: set[Entry] = set()
 
@@ -290,7 +290,7 @@ class ShardReader(Serializer):
     # Whole shards
 
     def blocks(self, array: NDArray) -> NDArray:
-        """Return a view of a whole shard whose first indices select an inner chunk."""
+        """Return a view of a shard: its first indices select an inner chunk, and the others an element in it."""
         ndim = len(self.format.grid)
         split = array.reshape([n for pair in zip(self.format.grid, self.chunk_shape, strict=True) for n in pair])
         return split.transpose([*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)])

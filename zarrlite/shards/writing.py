@@ -47,8 +47,8 @@ Placed = dict[int, Patch | None]  # new chunks by number, each with its offset; 
 class Writing(NamedTuple):
     """The runtime options for writing shards, in the codec and the storage transformer.
 
-    If `header` is None, the storage transformer that stores the shards determines with `leading_bytes` how many bytes
-    are left unused; without such a transformer, none are.
+    If `header` is None, the number of unused bytes is `leading_bytes` of the storage transformer that stores the
+    shards, or 0 if there is no such transformer.
     """
 
     strategy: str = "rewrite"
@@ -232,7 +232,7 @@ class ShardWriter:
         return pieces if separate else _joined(pieces)
 
     def _cache(self, stored: Buffer, size: int, index: ShardIndex) -> None:
-        """Cache the parsed index, keyed by its bytes and the size of its shard: it depends on nothing else."""
+        """Cache the parsed index, keyed by its bytes and the size of its shard, because it depends on nothing else."""
         if len(stored) <= MAX_CACHED_INDEX_BYTES:
             self._cached = bytes(stored), size, index
 

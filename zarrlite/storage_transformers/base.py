@@ -49,7 +49,10 @@ class StorageTransformer(Extension):
         """
 
     def fold(self, array: ArrayInStore) -> ArrayInStore | None:
-        """Return an equivalent array without this transformer, which must be its first. Returns None if impossible."""
+        """Return an equivalent array without this transformer, which must be the first one of `array`.
+
+        Returns None if that is not possible.
+        """
         return None
 
     @abstractmethod

@@ -79,7 +79,7 @@ class ConcatParts(StorageTransformer):
         return sum(size or 0 for size in sizes[: sizes.index(None)]) if None in sizes else 0
 
     def check(self, array: ArrayInStore) -> None:
-        """Refuse suffixes of `concat-parts` transformers nearer to the array: two parts would have the same key."""
+        """Refuse a suffix that a `concat-parts` nearer to the array uses, because two parts would have the same key."""
         taken = {part.key_suffix for other in self._nearer(array) for part in other.parts}
         for i, part in enumerate(self.parts):
             if part.key_suffix and part.key_suffix in taken:

@@ -33,7 +33,7 @@ from zarrlite.stores.files import JOURNAL
 
 NAME: Final = JOURNAL
 _MAGIC = b"zarrlite journal 2\n"
-_COUNTS = struct.Struct("<IIII")  # numbers of parts, of patches, of undo patches, and of marks
+_COUNTS = struct.Struct("<IIII")  # counts of parts, patches, undo patches and marks
 _MISSING = 2**64 - 1  # represents the size of a missing part
 _PATCH = struct.Struct("<IQQ")  # number of the part, offset in it, length
 _CHECKSUM = Crc32c()
@@ -116,8 +116,8 @@ class Journal(NamedTuple):
     def _can_be_applied(self, found: Sizes) -> bool:
         """Whether patches can be applied to parts of these sizes.
 
-        A patch must end within the final size of its part. It may begin after the current end of the part, but not
-        further after it than the total size of all patches.
+        A patch must end within the final size of its part. It may begin after the current end of the part, but the
+        gap must not exceed the total size of all patches.
         """
         room = sum(size_of(data) for _, _, data in self.patches)
         ends = [*((patch, self.after) for patch in self.patches), *((patch, self.before) for patch in self.back)]

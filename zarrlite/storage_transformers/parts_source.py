@@ -215,7 +215,7 @@ class ChunkInParts(Source):
     def _verify(self) -> None:
         """Raise ReplacedError if the parts that were read may belong to different states of the chunk."""
         *before, last = self._opened.values()
-        # parts that were requested at the same time may have been read in any order
+        # the last part to be opened need not be checked, unless parts were requested together and read in any order
         for part in [*before, last] if self.by_key else before:
             if not part.is_current() and not (self._belong_together and _has_only_grown(last)):
                 raise self._replaced("was replaced while it was read; read it again")

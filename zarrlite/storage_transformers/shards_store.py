@@ -2,14 +2,14 @@
 
 Rules (draft "Sharding storage transformer", version 1.0)
 - "The new shard-key is the chunk key divided by chunks_per_shard and floored", in the array's own chunk key encoding.
-- The format is that of shards/: the index is at the end, with 16 bytes per chunk, little endian, without a checksum.
+- The format is that in shards/: the index is at the end, with 16 bytes per chunk, little endian, without a checksum.
   The draft gives `16 * 64` as 1014; the correct product is 1024.
 - If both fields of an entry are 2^64 - 1, the chunk is absent; two sentences in the draft say the opposite.
 - A read makes two rounds of requests to the next store: first for the indices, then for the chunks. A shard is erased
   when its last chunk is erased.
 
-Arrays read and write these shards with the codec `sharding_indexed` (`Sharding.fold`). This store is the interface that
-the draft describes, for all other uses.
+Arrays read and write these shards with the codec `sharding_indexed` (`Sharding.fold`). For all other uses, this store
+is the interface that the draft describes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ShardsStore(Store):
         # draft sharding, API implementation: "should be implemented using two get_partial_values operations"
         answers = (yield [(s, self.format.index_range, None) for s in shards.values()], None) if shards else ()
         indices = dict(zip(shards, map(self._parse_index, answers, shards.values()), strict=True))
-        chunks: dict[int, Any] = {}  # parts of present chunks, by the number of the request
+        chunks: dict[int, Any] = {}  # requests for chunks that are present, by index in `requests`
         others: dict[int, Any] = {}
         for i, (place, (key, byte_range, *size)) in enumerate(zip(places, requests, strict=True)):
             if place is None:
@@ -298,7 +298,7 @@ def _one_round(requests: list[Any]) -> Reading[Sequence[Buffer | None]]:
 
 
 def _read_with(others: Iterable[Any], reading: Reading[Sequence[Buffer | None]]) -> Reading[Buffers]:
-    """Run the generator `reading` (see pipeline/reading.py), which makes at most one round of requests, with others.
+    """Run the generator `reading` (see pipeline/reading.py), and add other requests to its only round of requests.
 
     Returns the answers to the other requests first.
     """

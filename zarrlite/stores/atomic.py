@@ -12,7 +12,7 @@ Rules
   and an incomplete journal has no effect.
 - If another writer removes the directory before the rename, storing a single value creates it again, whereas storing a
   batch fails and can be repeated.
-- A failure leaves no temporary file and no empty directory.
+- A failure leaves no temporary file and no empty directory behind.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class _Temporary(NamedTuple):
 def put(values: Iterable[tuple[str, Value]], root: Root, *, fsync: bool, lock: PathLock | None = None) -> None:
     """Store values under their keys, in order.
 
-    A caller that stores a single key, holds its lock and makes no further changes can pass the lock as `lock`. It is
-    then not transferred to the new file.
+    A caller that stores a single key, holds its lock and makes no further changes can pass the lock as `lock`. The
+    lock is then not transferred to the new file.
     """
     with _Temporaries(root, fsync) as temporaries:
         value: Value = b""

@@ -97,8 +97,8 @@ class WrongSizeError(TruncatedError):
 class Store(ABC):
     """A mapping from keys to values.
 
-    A subclass must define `get`; `set`, `erase` and `list` make it writable. All other operations have defaults built
-    on these four. Several threads may use a store at once.
+    A subclass must define `get`. To be writable, it must also define `set`, `erase` and `list`. All other operations
+    have defaults built on these four. Several threads may use a store at once.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Store(ABC):
         return None if value is None else len(value)
 
     def source(self, key: str) -> Source:
-        """Return a source for reading a value in several steps, all of the same version if the store supports that."""
+        """Return a source that reads a value in several steps, all from one version if the store supports this."""
         return StoredValue(self, key)
 
     # Listing
@@ -209,10 +209,10 @@ class Store(ABC):
         self.erase_values(list(self.list_prefix(prefix)))
 
     def change(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Change several values, in order. Stores check in advance whether all new values fit, if they can.
+        """Change several values, in order. A store first checks whether all new values fit, if it can.
 
-        Consecutive keys that are only erased may be erased together. If a change is a function, it receives the old
-        value as a source, under the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
+        Consecutive erasures may be combined. If a change is a function, it receives the old value as a source, under
+        the lock of the key, and returns the new value, `InPlace`, or None to erase the key.
         """
         for is_erasure, group in itertools.groupby(changes, key=lambda item: item[1] is None):
             if is_erasure:
@@ -230,7 +230,7 @@ class Store(ABC):
                 self._store(key, change)
 
     def _apply(self, key: str, change: Update) -> None:
-        """Replace a value by the result of calling `change` with it. The caller holds the lock of the key."""
+        """Replace a value with the result of passing it to `change`. The caller holds the lock of the key."""
         source = self.source(key)
         if isinstance(source, StoredValue):
             source = ValueReadOnce(source)
@@ -249,7 +249,7 @@ class Store(ABC):
 
     @final
     def update(self, key: str, fn: Callable[[Buffer | None], Value | None]) -> None:
-        """Replace a value atomically by `fn(value)`. None as the argument or the result stands for a missing value."""
+        """Replace a value atomically with `fn(value)`. None as argument or result stands for a missing value."""
         self.change([(key, lambda source: fn(source.read_one()))])
 
     @final
@@ -307,9 +307,9 @@ def slowest_place(*stores: Store) -> threads.Place | None:
     return max(filter(None, map(place_of, stores)), key=lambda place: place.requests, default=None)
 
 
-# If a subclass overrides one of the four basic operations, the operations listed here for it revert to their defaults,
-# which call it. `size` does not revert: its default is slow, because it reads whole values, and a subclass that changes
-# the sizes of values has to override it in any case.
+# If a subclass overrides one of the four basic operations (the keys of this table), the operations in its entry revert
+# to their defaults, which call the override. `size` does not revert: its default is slow, because it reads whole
+# values, and a subclass that changes the sizes of values has to override it in any case.
 _BUILT_ON = {
     "get": ("get_partial_values", "source"),
     "set": ("change",),
@@ -497,7 +497,7 @@ def read_together(requests: Iterable[tuple[Source, ByteRange]], memory: memoryvi
             found.append(source.read_one(byte_range))
     for values in by_store.values():
         answers = values[0][1].read_all([(source, byte_range) for _, source, byte_range in values], memory)
-        memory = None  # used only for the first store, so that later answers do not overwrite it
+        memory = None  # used only for the first store, because later results would overwrite it
         for (i, _, _), answer in zip(values, answers, strict=True):
             found[i] = answer
     return found

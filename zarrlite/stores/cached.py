@@ -6,8 +6,8 @@ Rules
 - A cached value is served without a request. Ranges of different versions of a value are never mixed: a fetched range
   is cached under the version that its source reports (an ETag), and a new version drops all ranges of that key. If the
   sources of the store report no version, only whole values are cached.
-- A write goes to the store. The key is dropped from the cache both before and after it, so that a read that overlaps
-  with the write caches nothing.
+- A write goes to the store. Its key is dropped from the cache both before and after the write, so that a read that
+  overlaps with the write caches nothing.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CachedStore(WatchedStore):
 
     def get_partial_values(self, requests: Sequence[Request], memory: memoryview | None = None) -> Buffers:
         found: Buffers = [None] * len(requests)
-        whole: list[tuple[int, Request, int]] = []  # requests to pass on together: number, request, generation
+        whole: list[tuple[int, Request, int]] = []  # requests to pass on together: their indices, requests, generations
         parts: list[list[int]] = []  # indices of the requests, grouped by key
         numbers = range(len(requests))
         for key, group in itertools.groupby(numbers, key=lambda number: check_key(requests[number][0])):
@@ -124,7 +124,7 @@ class CachedStore(WatchedStore):
         return None if None in hits else hits  # type: ignore[return-value]
 
     def _store_whole(self, request: Request, generation: int, value: Buffer | None) -> None:
-        """Cache an answer, if it is the whole value."""
+        """Cache the result of a request, if it is the whole value."""
         key, (_, stop) = request[0], request[1]
         if not value or _is_document(key):  # absent and empty values are not cached
             return

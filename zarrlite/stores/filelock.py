@@ -15,7 +15,7 @@ A table (locks.py), keyed by path, makes the threads of this process exclude eac
 PathLock owns inode locks (inode_locks.py) or a lock file. An inode lock consists of a descriptor and its flock.
 
 The locks of two new files in the same directory exclude each other, although this would not be necessary. A thread
-may hold the locks of several paths at once if it writes to the other paths only under the lock of the first one.
+may hold the locks of several paths at once if all paths but the first are written only under the lock of the first.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PathLock(Lock):
         self._put(temporary, os.replace)
 
     def link(self, temporary: str) -> None:
-        """Create a hard link to a file at the path, which must not exist."""
+        """Create the path as a hard link to a file. The path must not exist."""
         self._put(temporary, os.link)
 
     def _put(self, temporary: str, put: Callable[[str, str], None]) -> None:
@@ -110,7 +110,7 @@ class PathLock(Lock):
                 os.unlink(self.path)
 
     def _is_nested(self) -> bool:
-        """Whether an outer context of this thread needs the path to stay locked, by flock, after the change."""
+        """Whether the path must stay locked (with flock) after the change, for an outer context of this thread."""
         return len(self.users) > 1 and _uses_flock(self._root)
 
     def _transfer(self, next_file: str | None, change: Callable[[], None]) -> None:
@@ -238,7 +238,7 @@ class _DirectoryLock(InodeLock):
         self._wait = wait
 
     def acquire(self, deadline: float | None) -> bool:  # type: ignore[override]
-        """Lock the directory. Returns False if it was removed, or if it is locked and waiting is not allowed."""
+        """Lock the directory. Returns False if the directory was removed, or if waiting is needed but not allowed."""
         self.open(self._directory, DIRECTORY)
         if self._wait:
             super().acquire(deadline)

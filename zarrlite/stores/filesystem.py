@@ -3,11 +3,11 @@
 Rules
 - Ranges are read by `cat_file(start, end)`. Filesystems that are asynchronous internally run on fsspec's own event
   loop. The requests of a batch run on the threads of this library, so that all stores in a filesystem share its limit
-  of concurrent requests.
+  on concurrent requests.
 - A key counts as missing only if the filesystem reports it as missing. A missing bucket, refused access and all other
   failures are StoreErrors, even if fsspec reports them as missing files (such as server errors behind a file cache).
-- A server that ignores ranges sends whole values. The length of the answer reveals this; if it is inconclusive, the
-  size of the value is looked up.
+- A server that ignores ranges sends whole values. The length of the response reveals this; if the length is
+  inconclusive, the size of the value is looked up.
 - Listings and sizes that fsspec has cached are dropped before each lookup: other writers may have changed them.
 - fsspec has no conditional requests. A source that reads in several steps looks up size, ETag and modification time
   before the first step, and compares them after each later one. If the filesystem reports only the size, the source
@@ -105,7 +105,7 @@ class FsspecStore(Store):
         self._protocols = _protocols(fs)
         self._is_local = bool(self._protocols & {"file", "local"})
         self._is_http = bool(self._protocols & _HTTP)
-        self._is_cache = _is_cache(fs)  # whether its values may be older than the properties it reports
+        self._is_cache = _is_cache(fs)  # whether `fs` may return values older than the properties it reports
         self._honours_ranges = not self._is_http  # whether the server is known to support range requests
         self.limits = _limits(fs)
 
@@ -287,7 +287,7 @@ class FsspecStore(Store):
             return None
         expected = max(0, min(stop, size) - start)
         if len(data) == expected:
-            self._honours_ranges = True  # the answer is the range: `start` is not 0, so the whole value is longer
+            self._honours_ranges = True  # not the whole value, which is longer because `start` is not 0
             return data
         if len(data) == size:
             return data[start:stop]
@@ -518,7 +518,7 @@ class _Value(VersionedSource):
         self._steps = 0  # reads since the version was first looked up
 
     def _open(self) -> None:
-        """Look up size and version. If there is no version, read the whole value."""
+        """Look up size and version. If the filesystem reports no version, read the whole value."""
         if not self._is_open:
             self._size, self._version = self._look()
             self._is_open = True
@@ -614,7 +614,7 @@ def _protocols(filesystem: Any) -> set[str]:
 
 
 def _inner(filesystem: Any) -> Any:
-    """Return the filesystem that this one is a view or a cache of. Returns None if it is neither."""
+    """Return the filesystem that a view or a cache is based on. Returns None for other filesystems."""
     inner = object.__getattribute__(filesystem, "__dict__").get("fs")  # caches forward ordinary attribute access
     return inner if isinstance(inner, _library().AbstractFileSystem) else None
 
@@ -660,7 +660,7 @@ def _names_bucket(error: BaseException | None) -> bool:
 
 
 def _is_failure(error: BaseException) -> bool:
-    """Whether the cause of a "missing" file is a failed connection, rather than an answer of the server."""
+    """Whether a file was reported as missing because of a failed connection, not by a response from the server."""
     return isinstance(error, OSError) or type(error).__module__.startswith("aiohttp")
 
 

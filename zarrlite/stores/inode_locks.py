@@ -131,7 +131,10 @@ class InodeLock(Lock):
 
 
 def identity(path: str) -> Identity | None:
-    """Return the device and inode number of a path: the key of its lock. Returns None if the path does not exist."""
+    """Return the device and inode numbers of a path, which are the key of its lock.
+
+    Returns None if the path does not exist.
+    """
     try:
         info = os.stat(path)
     except OSError as error:

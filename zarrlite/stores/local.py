@@ -148,7 +148,7 @@ class LocalStore(Store):
         paths = [self._root.path(request[0]) for request in requests]
         for path, request in zip(paths, requests, strict=True):
             value = _read_range(path, request, memory)
-            if value is None:  # missing, or not an ordinary file or range
+            if value is None:  # the value is missing, or this is an unusual case
                 (value,) = self._read_run(request[0], [request])
             elif memory is not None and type(value) is memoryview:
                 memory = memory[len(value) :]

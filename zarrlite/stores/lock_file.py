@@ -4,12 +4,12 @@ Rules
 - The lock of a path is a file next to it. Its name is `__zarrlite.lock.` followed by the name of the path. Creating the
   file acquires the lock, on any file system and across machines. Threads of the same process exclude each other by
   other means (filelock.py).
-- The file identifies its holder: process id, start time of the process, machine. It is written under a temporary name
-  and then linked, so that it identifies its holder from the first moment. Where links are not supported, it is created
-  and then written: a process that is killed in between leaves a file that does not identify its holder.
-- A lock is stale if its process ran on this machine and has ended. Only a stale lock may be removed by another
-  process, which does so under a lock of the lock file, so that no two processes remove it.
-- A process waits for a lock that is not stale. If this takes too long, the error names the holder, and the file to
+- The file identifies its holder by process id, start time of the process, and machine. It is written under a temporary
+  name and then linked, so that it always identifies its holder. Where links are not supported, it is created and then
+  written: a process that is killed in between leaves a file that does not identify its holder.
+- A lock is stale if its process ran on this machine and has ended. A process may remove the lock of another process
+  only if it is stale, and only while holding a lock of the lock file, so that two processes never both remove it.
+- A process waits for a lock that is not stale. If the wait takes too long, the error names the holder, and the file to
   remove if the holder has ended.
 """
 
@@ -25,7 +25,7 @@ from zarrlite.stores.files import CREATE, LOCK, READ, discard, make_directories,
 from zarrlite.stores.inode_locks import pauses
 
 _MAX_READ = 4096  # bytes; every file that is read here is shorter
-_MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, so that the name of the lock file is valid
+_MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, so that the name of the lock file is not too long
 
 
 class LockFile:
@@ -38,11 +38,12 @@ class LockFile:
 
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)
-        self._temporary = ""  # path of the file that will be linked; empty if the file has not been written yet
-        self._links: list[None] = []  # not empty once that file has been linked to the path
-        self._fds: list[int] = []  # at most one: the lock file, if it was created without a link
+        self._temporary = ""  # path of the temporary file that will be linked; empty if there is no such file
+        self._links: list[None] = []  # not empty once the temporary file has been linked to `path`
+        self._fds: list[int] = []  # descriptor of the lock file, if that was created without a link
         self._closing = map(os.close, self._fds)
-        self._removing = map(os.unlink, (self.path,))  # runs at most once: a later file there belongs to another lock
+        # runs at most once, because a later file at this path belongs to another lock
+        self._removing = map(os.unlink, (self.path,))
 
     def acquire(self, deadline: float | None, *, fsync: bool = False) -> str:
         """Wait until the file can be created. A missing directory is created, too.
@@ -79,7 +80,7 @@ class LockFile:
         except FileNotFoundError:
             self._discard_temporary()
             raise
-        except OSError:  # links are not supported, or nothing can be written: then opening fails, too
+        except OSError:  # links are not supported; or nothing can be written, and `os.open` fails, too
             try:
                 self._fds.extend(map(os.open, (self.path,), (CREATE,), (0o666,)))
             except FileExistsError:
@@ -116,7 +117,7 @@ class LockFile:
             return
         guard = LockFile(self.path)
         try:
-            # read the file again, now that no other process can remove it: it may be the lock of another holder by now
+            # read the file again: before the guard was acquired, another process may have replaced it with its own
             if guard._try_acquire() and _has_ended(_read(self.path)):
                 os.unlink(self.path)
         except FileNotFoundError:

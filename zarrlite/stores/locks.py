@@ -103,7 +103,7 @@ class LockContext(IOBase):
 
     `__exit__` and the finalizer of IOBase are C code, and both call `close`. If an interrupt aborts the call by
     `__exit__`, even before its first instruction, the finalizer calls `close` again as soon as the context is dropped.
-    After a complete release, the finalizer runs no Python code: an interrupt that arrived in it would be ignored.
+    After a complete release, the finalizer runs no Python code, because an interrupt would be ignored there.
     """
 
     __slots__ = ("closed",)
@@ -126,7 +126,7 @@ class LockContext(IOBase):
 
 
 def holds_locks() -> bool:
-    """Whether this thread holds a lock. It must then not pass work to other threads, which might wait for the lock."""
+    """Whether this thread holds a lock. If so, it must not pass work to other threads, which might wait for it."""
     thread = get_ident()
     return any(holder.thread == thread for table in _tables for holder in [*table.values()])
 

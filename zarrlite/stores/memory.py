@@ -2,8 +2,8 @@
 
 Rules
 - Values are immutable bytes, so that no caller shares a buffer with the store.
-- One lock guards writing and listing the mapping, so a listing is a snapshot even while other threads write.
-- An exception of a user's mapping reaches the caller as a StoreError with the key.
+- Writing and listing exclude each other, so a listing is a snapshot even while other threads write.
+- An exception raised by a user's mapping reaches the caller as a StoreError that names the key.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ _NOT_READ = object()
 
 
 class _MappedValue(Source):
-    """A value as it was at the first read. If it is not a bytes object, it may change, and every read looks it up."""
+    """A bytes object as it was at the first read. A value of another type may change, so every read looks it up."""
 
     _value: Any = _NOT_READ
 

@@ -1,15 +1,16 @@
 """Object stores (S3, Google Cloud Storage, Azure) and HTTP servers as stores.
 
 Rules
-- Each value is an object, and is replaced as a whole. Reading is in object_value.py, requests are in object_client.py.
+- Each value is an object, and is replaced as a whole. Reading is implemented in object_value.py, and requests in
+  object_client.py.
 - A value is updated by a conditional request, which stores the new value only if the current one still has the version
   that was read. Otherwise the update is repeated with the current value. So no updates are lost, even if writers on
   several machines update the same value.
 - Servers that ignore conditions are detected before the first update, and updates are then refused. With
   `single_writer`, requests have no conditions, and an update excludes only other threads of this process.
 - No conditional request can erase a value, so an update may erase a value only with `single_writer`.
-- If the answer to a conditional request is lost, the value is read: equal bytes mean that it was stored.
-- A bucket or an HTTP server is a `Place` (threads.py): all stores in it share its limit of concurrent requests.
+- If the response to a conditional request is lost, the value is read: equal bytes mean that it was stored.
+- A bucket or an HTTP server is a `Place` (threads.py): all stores in it share its limit on concurrent requests.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from zarrlite.tuning import REMOTE_CONCURRENCY, REMOTE_GAP_BYTES
 
 PROBE = "__zarrlite.probe."  # prefix of the temporary keys with which conditional requests are tested
 _WRONG_VERSION = Version('"00000000000000000000000000000000"', "1", None, 0)
-_honours_conditions: dict[Hashable, bool] = {}  # for each bucket or server that was tested
+_honours_conditions: dict[Hashable, bool] = {}  # bucket or server -> whether it honours conditional requests
 
 
 class ObjectStore(Store):
@@ -317,7 +318,7 @@ class ObjectStore(Store):
             if not is_erasure:
                 for item in group:
                     self._change_one(item)
-            elif self.single_writer:  # with locks: an update by another thread must not restore an erased value
+            elif self.single_writer:  # under locks, so that no update by another thread restores an erased value
                 super().change([*group])
             else:
                 self.client.delete([self.full_key(key) for key, _ in group])
@@ -326,7 +327,7 @@ class ObjectStore(Store):
         if self.single_writer:
             super()._apply(key, change)
             return
-        unconfirmed: list[bytes] = []  # values that may have been stored, although there was no answer
+        unconfirmed: list[bytes] = []  # values that may have been stored, although there was no response
         lost: StoreError | None = None
         for _ in pauses():
             value = ObjectValue(self, key)

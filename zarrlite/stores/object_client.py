@@ -172,9 +172,9 @@ class Client:
     def get(
         self, key: str, byte_range: ByteRange = ALL, version: Version | None = None, size: int | None = None
     ) -> Answer | None:
-        """Return at least the existing bytes of a range. Returns None if the key does not exist.
+        """Return the existing bytes of a range, possibly with bytes around it. Returns None if the key does not exist.
 
-        If a version with a strong ETag is passed, raises ChangedError if the value has another version. Raises
+        Raises ChangedError if a version with a strong ETag is passed and the value has another version. Raises
         WrongSizeError, before the bytes are received, if the value does not have the specified size.
         """
         options: dict[str, Any] = {}
@@ -193,7 +193,7 @@ class Client:
                 raise StoreError(message, key=key)
             data = memoryview(result.bytes())
             if len(data) != stop - start:
-                message = f"{key!r} cannot be read: the answer contains {len(data)} of {stop - start} bytes"
+                message = f"{key!r} cannot be read: the response contains only {len(data)} of {stop - start} bytes"
                 raise StoreError(message, key=key)
             return Answer(data, start, found)
         except Exception as error:
@@ -206,7 +206,8 @@ class Client:
             if wanted is not None and _RANGE_IGNORED(str(error)):
                 self.has_ranges = False
                 whole = self.get(key, ALL, version)
-                self.has_ranges = whole is None or not whole.version.size  # some ignore ranges for empty values only
+                # some servers ignore ranges only for empty values
+                self.has_ranges = whole is None or not whole.version.size
                 return whole
             if isinstance(error, exceptions.PreconditionError):
                 raise ChangedError from error
@@ -249,7 +250,7 @@ class Client:
     def put(self, key: str, value: memoryview) -> None:
         """Store a value."""
         try:
-            is_long = len(value) > MAX_PUT_BYTES  # sent in parts; visible only after the last one
+            is_long = len(value) > MAX_PUT_BYTES  # sent in parts; the value becomes visible after the last part
             self._request(
                 obstore.put, self.store, key, self._owned(value), use_multipart=is_long, chunk_size=MAX_PUT_BYTES // 4
             )
@@ -289,7 +290,7 @@ class Client:
             raise failure from error
 
     def _owned(self, value: memoryview) -> Any:
-        """Return a value; for a store that keeps the buffer, a copy that the owner of the buffer cannot change."""
+        """Return a value, copied if the store keeps the buffer, because the owner of the buffer may change it."""
         return bytes(value) if self._kind == "MemoryStore" else value
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -358,13 +359,13 @@ class Client:
             self._find_bucket()
 
     def _find_bucket(self) -> None:
-        """Raise BucketNotFoundError if the bucket does not exist, which the answer to a HEAD request does not show."""
+        """Raise BucketNotFoundError if the bucket does not exist, which a response to HEAD does not show."""
         try:
             self._request(obstore.list_with_delimiter, self.store, "__zarrlite.none")
         except Exception as error:
             if isinstance(self._error(error, "", "listed"), BucketNotFoundError) or _status(error) == 404:
                 raise self._no_bucket() from error
-        self._bucket_exists = True  # other errors have other causes than a missing bucket
+        self._bucket_exists = True  # no other error means that the bucket is missing
 
     def _no_bucket(self) -> BucketNotFoundError:
         return BucketNotFoundError(f"{self.describe()} does not exist: there is no such bucket", errno=errno.ENOENT)
@@ -426,7 +427,7 @@ def _is_missing_key(error: Exception) -> bool:
 
 
 def _reason(text: str) -> str:
-    """Return the message of the server in an error of obstore, or else the whole error, as one line."""
+    """Return the server's message in an obstore error, or the whole error if there is no message, as one line."""
     text = text.partition("\n\nDebug source:")[0]
     message = re.search(r"<Message>(.*?)</Message>", text, re.DOTALL)
     code = re.search(r"<Code>(.*?)</Code>", text, re.DOTALL)

@@ -2,7 +2,7 @@
 
 Rules
 - Ranges of a value that are close together are requested as one range (`Limits`), and all requests of a batch are made
-  concurrently. The version of each answer is compared with that of the others; if one differs, the value is read again.
+  concurrently. If the responses do not all have the same version, the value is read again.
 - A source remembers the version that its first response had. Later requests carry its ETag as a condition (If-Match).
   If the value was replaced, a read raises ReplacedError, and the reader starts over.
 - Without a strong ETag, versions are compared by weak ETag, size and modification time. If the server does not report
@@ -34,7 +34,7 @@ class ObjectValue(StoredValue, VersionedSource):
 
     def __init__(self, store: Any, key: str, *, once: bool = False) -> None:
         super().__init__(store, key)
-        self.found_version: Version | None = None  # the version of the first answer
+        self.found_version: Version | None = None  # the version of the first response
         self._once = once  # whether the value is read only once
         self._data: Buffer | None = None  # the whole value, if its version cannot be compared with others
         self._was_replaced = False
@@ -89,8 +89,8 @@ class ObjectValue(StoredValue, VersionedSource):
             bounds = [byte_range.resolve(self.found_version.size) for byte_range in ranges]
             return join_ranges([(low, high) for low, high in bounds if low < high], limits)
         bounded: list[tuple[int, int]] = []
-        offset: int | None = None  # start of the longest requested tail that is specified by an offset
-        suffix = 0  # length of the longest requested tail that is specified by a length
+        offset: int | None = None  # lowest start of the ranges that extend to the end of the value
+        suffix = 0  # largest number of bytes requested from the end of the value
         for start, stop in ranges:
             if stop is not None and stop >= 0:
                 bounded.append((max(start, 0), stop))
@@ -108,7 +108,7 @@ class ObjectValue(StoredValue, VersionedSource):
         return planned or [_NOTHING]
 
     def fetch(self, byte_range: ByteRange) -> Answer | ChangedError | None:
-        """Request a range. If the value was read before, the request is valid only for that version."""
+        """Request a range, on the condition that the value still has the version that was read before, if any."""
         try:
             if byte_range == _NOTHING:
                 found = self._head()
@@ -218,7 +218,7 @@ def join_ranges(bounds: Sequence[tuple[int, int]], limits: Limits) -> list[ByteR
 
 
 def cut(bounds: tuple[int, int], answers: Sequence[Answer]) -> Buffer:
-    """Return a range from the answer that contains it. Raises ChangedError if no answer does."""
+    """Return a range from the response that contains it. Raises ChangedError if no response does."""
     low, high = bounds
     if low == high:
         return b""

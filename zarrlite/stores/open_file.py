@@ -34,7 +34,7 @@ class OpenFile(GrowingSource):
     def __init__(self, key: str, path: str, open_file: Callable[[str], int | None]) -> None:
         self.key = key
         self._path = path
-        self._open = open_file  # opens paths that are not plain regular files
+        self._open = open_file  # used if the path is a symlink, or cannot be opened directly for another reason
         self.__del__ = _NOTHING
 
     def read(self, ranges: Sequence[ByteRange], memory: memoryview | None = None) -> list[Buffer] | None:
@@ -62,7 +62,7 @@ class OpenFile(GrowingSource):
         if self._fd == _NOT_OPENED:
             try:
                 fd = self._open_quickly()
-                self._fd = _NO_FILE if fd is None else fd  # set at once, so that an interrupt does not leak it
+                self._fd = _NO_FILE if fd is None else fd  # before any other call, so an interrupt cannot leak `fd`
                 if fd is None:
                     return None
                 self.__del__ = partial(os.close, fd)

@@ -3,8 +3,8 @@
 Rules
 - A path never leaves the root, not even through symlinks, unless the store follows them. A symlink stands for the value
   or prefix that it points to; a dangling symlink counts as missing.
-- Each directory is checked only once. So a program that can write below the root can replace a checked directory by a
-  symlink afterwards.
+- Each directory is checked only once. So a program that can write below the root can replace a checked directory
+  with a symlink, which is then followed without a check.
 - Names that begin with `__zarrlite.tmp.` belong to files that are being written, and names that begin with
   `__zarrlite.lock.` to lock files. They are not keys.
 - A listing contains only readable keys: no temporary files, symlink cycles, or names that are not keys. Symlinks that
@@ -48,7 +48,7 @@ class Root:
         self.locks_directories = True  # whether flock works for directories; True until an attempt fails
 
     def __reduce__(self) -> tuple[type[Root], tuple[Any, ...]]:
-        # without the checked directories, because they may differ where the copy is used
+        # omits the set of checked directories, because they may differ where the copy is used
         return type(self), (self.directory, self.lock_method, self.lock_timeout, self.follow_symlinks)
 
     def path(self, key: str) -> str:
@@ -79,7 +79,7 @@ class Root:
         if is_reserved(prefix):
             return []
         try:
-            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak it (files.py)
+            (scanned,) = map(os.scandir, (self._base + prefix,))  # an interrupt cannot leak the iterator (files.py)
             try:
                 return sorted(filter(None, (self._entry(prefix, entry) for entry in scanned)))
             finally:

@@ -47,7 +47,7 @@ _SLOTS = 1024  # number of groups of keys; all keys of a group have the same gen
 _STATE_BYTES = _TOTAL.size * (_SLOTS + 1)
 _STORE_SECONDS = 1.0  # seconds; a range is not stored if the lock of the directory is not free within this time
 _PAUSE = 0.001  # seconds; pause between two attempts to lock the directory
-_STALE_SECONDS = 3600.0  # seconds; older temporary files were left by processes that were killed
+_STALE_SECONDS = 3600.0  # seconds; older temporary files were left behind by killed processes
 _MAX_KNOWN = 2**14  # maximum number of keys whose version a process remembers
 
 
@@ -249,7 +249,7 @@ class DirectoryCache(RangeCache):
         return None if found is None or data is None else _part(data, found, span)
 
     def _read(self, key: str, folder: str, version: Version, span: Span) -> bytes | None:
-        """Return the content of a file. Returns None if there is no such file, or it is damaged and was removed."""
+        """Return the content of a file. Returns None if the file is missing, or was damaged and has been removed."""
         name = _name(version, span)
         path = os.path.join(folder, name)
         try:
@@ -449,7 +449,7 @@ def _checksum(key: str, name: str, data: bytes) -> int:
 
 
 def _slot(key: str) -> int:
-    """Return the number of the group of a key, which is the same in all processes."""
+    """Return the number of a key's group. This number is the same in all processes."""
     return checksum(key.encode(errors="surrogatepass")) % _SLOTS
 
 

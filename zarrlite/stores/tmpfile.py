@@ -23,7 +23,7 @@ from zarrlite.stores.paths import Root
 from zarrlite.stores.store_errors import store_error
 from zarrlite.tuning import MAX_TMPFILES, MIN_TMPFILES
 
-_TRANSIENT = files.MISSING | files.DISK_FULL  # errors that do not imply that the file system lacks O_TMPFILE
+_TRANSIENT = files.MISSING | files.DISK_FULL  # errors that may also occur where O_TMPFILE is supported
 
 
 def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
@@ -55,7 +55,7 @@ def put(values: Sequence[tuple[str, Value]], root: Root, *, fsync: bool) -> int:
                     if fsync:
                         files.sync_directory(directory)
                     done += 1
-    except TimeoutError as error:  # the caller must not wait for the lock a second time
+    except TimeoutError as error:  # raised, so that the caller does not wait for the lock a second time
         raise store_error(error, "written", values[done][0]) from error
     except OSError as error:  # the caller then stores values by renaming, which reports any error and cleans up
         root.has_tmpfile = error.errno in _TRANSIENT

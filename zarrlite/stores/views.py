@@ -58,7 +58,7 @@ class PrefixStore(Store):
         return self.store.source(self._below(key))
 
     def list(self) -> Iterator[str]:
-        return self._listed(self.prefix)  # not `list_prefix`, which a subclass may build on `list`
+        return self._listed(self.prefix)  # does not call `list_prefix`, because a subclass may build that on `list`
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         return self._listed(self.prefix + check_prefix(prefix))
@@ -190,5 +190,5 @@ class PrefetchedStore(ReadOnlyStore):
 
 
 def prefetched(store: Store, keys: Sequence[str], byte_range: ByteRange) -> Store:
-    """Return a view of a store with values prefetched in one batch, or the store itself if this gains nothing."""
+    """Return a view of a store with values prefetched in one batch, or the store if prefetching gains nothing."""
     return store if place_of(store) is None else PrefetchedStore(store, keys, byte_range)

@@ -23,7 +23,7 @@ class WatchedStore(PrefixStore):
 
     @abstractmethod
     def changed(self, keys: Iterable[str]) -> None:
-        """React to a change of these keys, which is about to be made or has been made."""
+        """React to a change to these keys that is about to be made or has been made."""
 
     def set(self, key: str, value: Buffer, new: bool = False) -> bool:
         self.changed([check_key(key)])

@@ -144,7 +144,7 @@ class ZipStore(Store):
         return OpenFile(os.path.basename(self._path), self._path, lambda _: _open(self._path))
 
     def _current(self) -> _State:
-        """Return the entries. Raises StoreError if the store is closed, or was being written before a fork."""
+        """Return the entries. Raises StoreError if the store is closed, or was a writer when the process was forked."""
         state = self._state
         if state is None:
             raise StoreError(f"{self!r} is closed; open it again")
@@ -496,7 +496,7 @@ class _Draft(_File):
         return entry
 
     def append_copy(self, member: _Member, *, zip64: bool, inflate: bool) -> Entry:
-        """Append an entry of another file, decoded only if it is deflated and `inflate` is set."""
+        """Append an entry from another file. It is decoded only if it is deflated and `inflate` is set."""
         entry = member.entry._replace(name=zip_format.encode_name(member.entry.key))
         if entry.method == DEFLATED and inflate:
             blocks: Iterable[Buffer] = member.file.read([(member.entry, (0, entry.size))])
@@ -562,7 +562,7 @@ class _Writer:
                 files.discard(os.path.join(directory, name))
 
     def commit(self, members: Sequence[_Member], comment: bytes, *, ozx: bool) -> None:
-        """Replace the zip file by one with these entries, in this order. If this fails, it can be called again."""
+        """Replace the zip file with one that has these entries, in this order. May be called again if it fails."""
         target = self.draft
         try:
             if self._is_complete(members):
@@ -643,7 +643,7 @@ _open_writers: set[ZipStore] = set()
 
 
 def _close_writers() -> None:
-    """Close all writers at exit. If one cannot be closed, the others are closed nevertheless."""
+    """Close all writers at exit. If one cannot be closed, the others are still closed."""
     messages: list[tuple[str, type[Warning]]] = []
     for store in [*_open_writers]:
         try:

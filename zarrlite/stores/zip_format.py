@@ -1,7 +1,7 @@
 """The zip format: its directory, the headers of its entries, and deflated values (PKWARE APPNOTE 6.3).
 
 Rules
-- The directory is authoritative. The header of an entry, which is read only with its value, must agree with the
+- The directory is authoritative. The header of an entry is read only when its value is read, and must agree with the
   directory.
 - A file is refused if readers could disagree about its contents: if it has two end records, two entries with the same
   name, entries that overlap, or names that are not keys, or if its size contradicts the end records (for example,
@@ -93,7 +93,7 @@ def read_directory(source: Source) -> Directory | None:
         raise DataError("must not be one part of a split zip file")
     described = offset + size + len(tail) - position
     actual = source.known_size()
-    if actual is None:  # without a reported size, only that of a small file is known: the length of its tail
+    if actual is None:  # without a reported size, the size is known only if the tail is the whole file
         actual = len(tail) if len(tail) < TAIL_BYTES else max(described, len(tail))
     if described != actual:
         raise DataError(f"must have {described} bytes according to its end records, not {actual}")
@@ -119,7 +119,7 @@ def _find_end(tail: bytes) -> int:
         return found[0]
     if found:
         raise DataError("must have one end record, but its comment contains another one")
-    raise TruncatedError("must be a zip file, but has no end record: it is truncated, or of another format")
+    raise TruncatedError("must be a zip file, but has no end record: it is truncated, or has another format")
 
 
 def _read_zip64_end(tail: bytes, end: int, values: tuple[int, int, int]) -> tuple[int, int, int, int]:

@@ -1,7 +1,7 @@
 """The interface of the contestants: that of the local benchmark, plus three operations for remote stores.
 
 Rules
-- A `place` is a `Place`, a node in a bucket.
+- Parameters named `place` are of type `Place`: the location of a node in a bucket.
 - Each contestant keeps its clients, and with them its connections, for the whole run.
 - Only the operation is timed, not creating the client or opening an array, unless the workload is about that.
 """
@@ -41,8 +41,8 @@ class Remote(Contestant):
 
     @abstractmethod
     def upload(self, path: str, place: Place) -> None:
-        """Copy the array in a directory to `place`, where no node exists."""
+        """Copy the array in a directory to `place`, where no node exists yet."""
 
     @abstractmethod
     def download(self, place: Place, path: str) -> None:
-        """Copy the array at `place` to a directory that does not exist."""
+        """Copy the array at `place` to a directory that does not exist yet."""

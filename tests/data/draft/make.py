@@ -34,7 +34,7 @@ def shards(*chunks_per_shard):
 
 
 def create(store, path, data, chunks, **kwargs):
-    """Create an array that begins with the data; elements beyond it have the fill value."""
+    """Create an array that begins with the data; all other elements have the fill value."""
     data = np.asarray(data)
     kwargs = {"dtype": data.dtype, "shape": data.shape, **kwargs}
     array = zarr.create(store=store, path=path, chunks=chunks, **kwargs)
@@ -207,7 +207,7 @@ def nodes(store, suffix):
 
 
 def save(make, *, read=True):
-    """Write the hierarchy that a function creates to a file, with elements and attributes if `read` is true."""
+    """Write to a file the hierarchy that a function creates, with elements and attributes if `read` is true."""
     values = {}
     store = KVStoreV3(values)
     make(store)

@@ -28,7 +28,7 @@ NUMBERS += [f"{o}{t}" for t in ("f2", "f4", "f8", "c8", "c16") for o in "<>"]
 
 
 def create(store, path, data, chunks, **kwargs):
-    """Create an array that begins with the data; elements beyond it have the fill value."""
+    """Create an array that begins with the data; all other elements have the fill value."""
     data = np.asarray(data)
     kwargs = {"dtype": data.dtype, "shape": data.shape, **kwargs}
     array = zarr.create(store=store, path=path, chunks=chunks, **kwargs)
@@ -46,7 +46,7 @@ def name_of(*parts):
 
 
 def types(store):
-    """Write arrays of every type in every layout: both orders, both separators."""
+    """Write arrays of every type; numbers in both memory orders and with both key separators."""
     for dtype, order, separator in itertools.product(NUMBERS, "CF", "./"):
         name = name_of(dtype, order, {".": "dot", "/": "slash"}[separator])
         options = {"order": order, "dimension_separator": separator, "shape": (4, 5), **UNCOMPRESSED}
@@ -218,7 +218,7 @@ def objects(store):
         create(store, f"utf8-crc32-{order}", strings, (2, 2), object_codec=nc.VLenUTF8(), fill_value="?", **checked)
         blobs = np.array([[b"ab", b"", b"\0"], [b"\xff" * 300, b"y", b"z"]], object)
         create(store, f"bytes-{order}", blobs, (1, 2), object_codec=nc.VLenBytes(), fill_value=None, **options)
-        if order == "C":  # zarr-python writes the same bytes in both orders, so it misreads order F
+        if order == "C":  # for order F, zarr-python would write JSON in row-major order, and misread it
             create(store, "json2", strings, (2, 2), object_codec=nc.JSON(), fill_value="", **options)
         codec = nc.Categorize(["z", "y", "ab", "é"], dtype=object, astype="<u2")
         words = np.where(strings == "x" * 20, "ab", strings).astype(object)
@@ -304,7 +304,7 @@ def compiled(store):
 
 
 def elements(array):
-    """Return the elements as JSON: objects as a list, everything else as base64 of their bytes."""
+    """Return the elements as JSON: objects as a list, all others as their bytes in base64."""
     data = array[...]
     if array.dtype != object:
         return base64.b64encode(np.asarray(data, array.dtype).tobytes()).decode()
@@ -348,7 +348,7 @@ if __name__ == "__main__":
             zarr.open_group(store, mode="w")
         make(store)
         described[make.__name__] = describe(store, make is not refused)
-    for make in (implicit, bare):  # zarr-python cannot read these; they have the same nodes as `groups`
+    for make in (implicit, bare):  # zarr-python cannot read these; the expected nodes are those in `groups`
         store = {}
         make(store)
         full = described["groups"]

@@ -1,8 +1,8 @@
 """The `numcodecs.blosc` codec: `blosc` with the configuration of numcodecs.
 
 Rules
-- `shuffle` is a number: 0 for no shuffling, 1 for bytes, 2 for bits, and -1 for bits if elements have one byte, else
-  for bytes.
+- `shuffle` is a number: 0 disables shuffling, 1 shuffles bytes, 2 shuffles bits, and -1 shuffles bits if elements have
+  one byte, otherwise bytes.
 - The element size is not part of the configuration. A bytes -> bytes codec does not know the data type and assumes
   elements of one byte, for which a `shuffle` of -1 means 2. The runtime option `typesize` sets another size.
 """

@@ -1,9 +1,9 @@
 """The checksums of numcodecs: `numcodecs.crc32`, `adler32`, `crc32c`, `fletcher32` and `jenkins_lookup3`.
 
 Rules
-- A checksum has four bytes, little endian. It is before the value for `crc32` and `adler32`, after it for the others.
-- For the first three codecs, `location` overrides this position. Metadata contains `location` only if it differs from
-  the default, because older versions of numcodecs do not support it.
+- A checksum is four bytes, little endian. `crc32` and `adler32` store it before the value, the other codecs after it.
+- For `crc32`, `adler32` and `crc32c`, `location` overrides this position. Metadata contains `location` only if it
+  differs from the default, because older versions of numcodecs do not support it.
 - A checksum covers the whole value, so every partial read reads the whole value to verify it.
 - `fletcher32` is the variant in HDF5 (H5checksum.c). It adds big-endian words of 16 bits modulo 65535; a sum of 0 is
   stored as 65535, unless all words are 0.
@@ -28,7 +28,7 @@ from zarrlite.libraries.crc32c import checksum as crc32c
 from zarrlite.pipeline.anatomy import Field
 from zarrlite.pipeline.codec import Framing
 
-_WORDS = 2**16  # number of 16-bit words summed in one step; the weighted sum of this many fits into 64 bits
+_WORDS = 2**16  # number of 16-bit words summed in one step; the weighted sum of this many words fits in 64 bits
 _WEIGHTS = np.arange(_WORDS, 0, -1, dtype="u8")
 
 

@@ -1,16 +1,16 @@
 """The filters of numcodecs that convert numbers: `numcodecs.delta`, `fixedscaleoffset`, `quantize` and `astype`.
 
 Rules
-- Data types are written in numpy's notation. They do not describe how elements are stored: the array -> bytes codec
-  determines the byte order, so a prefix such as `>` is ignored, but kept when metadata is written.
-- The decoded data type must be that of the array at this position in the chain. Numcodecs would reinterpret the bytes
-  of other data types.
+- Data types are written in numpy's notation. A byte-order prefix such as `>` is kept when metadata is written, but
+  otherwise ignored, because the array -> bytes codec determines the byte order.
+- The decoded data type must be that of the array at this position in the chain, whereas numcodecs would reinterpret the
+  bytes of an array of another type.
 - Elements are encoded in row-major order. The shape is kept.
 - Numbers are computed with the same numpy operations as in numcodecs, so that both libraries store the same bytes.
-- Numcodecs silently changes numbers that are beyond the range of the encoded data type. Here they are an error, except
-  for elements that are equal to the fill value, because chunks at the edge of an array are padded with it.
+- Numcodecs silently changes numbers that are beyond the range of the encoded data type; zarrlite refuses them, except
+  for the fill value, with which chunks at the edge of an array are padded.
 - As in zarr-python, the fill value is not encoded: an encoded array has the same fill value as the decoded one. If the
-  encoded data type cannot represent this number, the chain cannot contain a sharding codec.
+  encoded data type cannot represent the fill value, a sharding codec cannot follow in the chain.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Conversion(_Filter):
 
     @abstractmethod
     def _convert(self, array: NDArray, spec: ArraySpec) -> NDArray:
-        """Return the encoded numbers, which may still have another data type."""
+        """Return the encoded numbers, before they are cast to the encoded data type."""
 
 
 def _equal(array: NDArray, fill: NDArray) -> Any:
@@ -169,8 +169,8 @@ class FixedScaleOffset(_Conversion):
     def _changed(self, array: NDArray, converted: NDArray, encoded: NDArray, spec: ArraySpec) -> Any:
         if spec.dtype.kind == "f":
             return super()._changed(array, converted, encoded, spec)
-        # integers may wrap around if decoding reverses that; an error is tolerated if it can be due to rounding, which
-        # changes a number by up to 0.5 / scale while encoding and by less than 1 while decoding
+        # an integer may wrap around if decoding restores it; a difference that rounding can cause is tolerated: up to
+        # 0.5 / scale in encoding, and less than 1 in decoding
         error = self.decode(encoded, spec).astype("f8") - array.astype("f8")
         return abs(error) >= 1 + 0.5 / abs(self.scale)
 
@@ -180,7 +180,7 @@ class FixedScaleOffset(_Conversion):
             return (array / scale + offset).astype(spec.dtype)
 
     def _parameters(self, dtype: np.dtype[Any]) -> tuple[float, float]:
-        """Return offset and scale. Both become floats if one is an integer beyond the range of the data type."""
+        """Return offset and scale, both as floats if one is an integer beyond the range of the data type."""
         if dtype.kind in "iu" and not all(_fits(x, dtype) for x in (self.offset, self.scale)):
             return float(self.offset), float(self.scale)
         return self.offset, self.scale
@@ -236,7 +236,7 @@ class AsType(_Conversion):
 
 
 def _optional(config: Config, key: str) -> str | None:
-    """Return a string, or None for null and absent members."""
+    """Return a string member, or None if it is null or absent."""
     return None if config.raw(key, None) is None else config.string(key)
 
 

@@ -1,8 +1,8 @@
 """The `numcodecs.lzma` codec: the formats of liblzma, with any of its filters.
 
 Rules
-- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which requires `filters`). With 0, the first two can be read, but nothing
-  can be written.
+- `format` is 1 (.xz), 2 (.lzma) or 3 (raw, which requires `filters`). A `format` of 0 means that both .xz and .lzma
+  can be read, but nothing can be written.
 - `preset` and `filters` are mutually exclusive.
 - The memory of the decompressor is limited, because a small value can request a dictionary of 4 GiB.
 """

@@ -3,8 +3,8 @@
 Rules
 - This is not the format of the registered codec `packbits`: the first byte is the number of padding bits, and the
   first element is the most significant bit.
-- Encoded arrays have one dimension and the data type uint8. They have no fill value, because the first byte is a count,
-  so a sharding codec, which requires one for absent inner chunks, cannot follow.
+- Encoded arrays have one dimension and the data type uint8. They have no fill value, because the first byte is a
+  count. A sharding codec cannot follow, because it requires a fill value for absent inner chunks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zarrlite.pipeline.elements import NDArray
 @register
 @dataclass(frozen=True)
 class PackBits(ArrayArrayCodec):
-    """Booleans as bits, with the number of padding bits in front."""
+    """Booleans as bits, preceded by the number of padding bits."""
 
     name = "numcodecs.packbits"
 

@@ -2,7 +2,7 @@
 
 Rules
 - A chunk is a file in pcodec's standalone format, with all elements in row-major order.
-- The configuration affects only writing. It has the same members as in numcodecs.
+- The configuration has the same members as in numcodecs, and affects only writing.
 - numcodecs 0.17 renamed the `delta_spec` "none" to "no_op". Both names are accepted, and each is kept when
   metadata is rewritten.
 """

@@ -29,7 +29,7 @@ _HEADER = 32  # bytes; larger than any zfp header
 @register
 @dataclass(frozen=True)
 class ZFPY(ArrayBytesCodec):
-    """Compression of arrays of numbers within a tolerance."""
+    """Compression of numeric arrays, lossless or lossy."""
 
     name = "numcodecs.zfpy"
     extra = "numcodecs"

@@ -1,4 +1,4 @@
-"""A folder of TIFF files, with names like chunk keys, as a read-only Zarr store.
+"""A folder of TIFF files whose names are chunk keys, as a read-only Zarr store.
 
 Rules
 - Every `.tif` and `.tiff` file is a chunk. A file is refused if its name is not a chunk key, or if its pixels differ
@@ -156,7 +156,7 @@ def _check_shape(shape: Any, coords: list[Shape], chunks: Shape, keys: list[str]
 def _codecs(store: Store, key: str, image: TiffImage) -> list[Codec]:
     """Return the codec chain of the files.
 
-    The bytes around the strip become literal padding if that is possible: chunks that are written later are then TIFF
+    If possible, the bytes around the strip become literal padding, so that chunks that are written later are TIFF
     files, too.
     """
     header = image.header

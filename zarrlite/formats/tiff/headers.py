@@ -4,7 +4,8 @@ Rules (TIFF 6.0, Section 2; proposal `pad`, Example 1)
 - A header is the 8-byte image file header, one image file directory with 12 bytes for each tag, and the values that are
   longer than 4 bytes. The pixels follow it.
 - A tag is written only if readers require it or its default would be wrong. The header of a grey 256 x 256 `uint16`
-  chunk is therefore exactly what the proposal's base64 text decodes to, 110 bytes; its hexdump of 102 bytes is wrong.
+  chunk is therefore exactly the 110 bytes that the proposal shows in base64; the hexdump of 102 bytes in the proposal
+  is wrong.
 - `StripByteCounts` is the number of bytes after the header, so the header of a compressed chunk depends on the chunk.
 """
 

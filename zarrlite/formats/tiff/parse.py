@@ -1,7 +1,7 @@
 """Parse the header of a TIFF file that is to be used as a chunk.
 
 Rules
-- The file is not trusted: every offset is checked before it is followed, and no number in the file causes a large read.
+- The file is not trusted: every offset is checked before it is followed, and no number in it can cause a large read.
 - Features that `pad`, `zstd` and `bytes` cannot express are refused: tiles, several strips or pages, separate planes,
   predictors, other compression schemes, samples that are not whole bytes, colours other than grey and RGB, BigTIFF.
 - Pixels are not read. Tags that do not change the meaning of pixels are skipped.
@@ -31,7 +31,7 @@ from zarrlite.stores import Store
 
 _BLOCK = 1024  # bytes per read; most headers are shorter, so that one read is enough
 _INTERPRETED: Final = frozenset(Tag) - {Tag.ExtraSamples}
-# defaults of TIFF 6.0: Section 8, and Sections 14 and 19 for the last two
+# defaults in TIFF 6.0, Section 8; the last two are in Sections 14 and 19
 _DEFAULTS: Final = {
     Tag.BitsPerSample: 1,
     Tag.Compression: 1,
@@ -59,7 +59,7 @@ class TiffImage(NamedTuple):
 
 
 def read_image(store: Store, key: str) -> TiffImage:
-    """Read the header of a TIFF file. Raises DataError with the key if the file cannot be a chunk."""
+    """Read the header of a TIFF file. Raises DataError, which names the key, if the file cannot be a chunk."""
     try:
         return _parse(_File(store, key))
     except DataError as error:
@@ -67,7 +67,7 @@ def read_image(store: Store, key: str) -> TiffImage:
 
 
 class _File:
-    """A file that is read in small blocks. The last block is kept in memory."""
+    """A file that is read in small blocks, and of which the most recent one is kept in memory."""
 
     def __init__(self, store: Store, key: str) -> None:
         self.store, self.key = store, key

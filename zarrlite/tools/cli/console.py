@@ -148,7 +148,7 @@ class Console:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Progress]:
-        """Show progress on a terminal while the block runs. The block must advance it by `total` steps in all."""
+        """Show progress on a terminal while the block runs. The block must report `total` steps with `advance`."""
         if not self.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield _NoProgress()
         elif _have_rich():

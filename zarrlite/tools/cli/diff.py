@@ -86,7 +86,7 @@ def _compare(
 
 def _document(node: Any) -> Any:
     document = node.metadata.to_json()
-    document.pop("consolidated_metadata", None)  # contains only copies of documents that are compared themselves
+    document.pop("consolidated_metadata", None)  # contains only copies of documents; the originals are compared
     return {"attributes": {}, **document}
 
 

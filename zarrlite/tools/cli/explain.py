@@ -22,7 +22,7 @@ from zarrlite.tools.pictures import explained_html, explained_svg
 
 HELP = "explain a stored object or a chunk byte by byte"
 EXAMPLE = "zarrlite explain image.zarr c/0/0"
-_MAX_CHUNKS = 16  # chunks and index entries of a shard that are shown without --all
+_MAX_CHUNKS = 16  # chunks and index entries shown for each shard if --all is not passed
 _DUMP_BYTES = 8  # bytes shown of each range
 _WIDE = 132  # columns; on a narrower terminal, the bytes are not shown
 _HEADERS = ("start", "size", "what", "by", "detail", "bytes")
@@ -143,7 +143,7 @@ def _rows(
 
 
 def _details(r: Range, views: list[Range]) -> Iterator[str]:
-    """Yield the details of a range in words, including those of `views`, which interpret its decoded form."""
+    """Yield the details of a range in words, including the details of `views`, the ranges of its decoded form."""
     detail = r.detail
     if "holds" in detail:
         yield "holds [" + ", ".join(f"{start}:{stop}" for start, stop in detail["holds"]) + "]"

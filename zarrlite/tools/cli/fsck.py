@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     else:
         _print_summary(console, checked, found, repaired)
     if found == unsupported > 0:
-        return 4  # as for every command that meets an unknown extension
+        return 4  # in every command, the exit code for an unknown extension
     return int(found > len(repaired))
 
 

@@ -48,7 +48,7 @@ def _storage_options() -> dict[str, Any] | None:
 
 
 def split(location: str) -> tuple[Store, str]:
-    """Return the store of the hierarchy that contains a location, and the path in it. The node need not exist."""
+    """Return the store of the hierarchy that a location is in, and the path in that store. The node need not exist."""
     if is_remote(location):
         return _split_remote(location)
     store = open_store(location, check=False)  # a file is refused below
@@ -64,7 +64,7 @@ def split(location: str) -> tuple[Store, str]:
 
 
 def _split_remote(url: str) -> tuple[Store, str]:
-    """Return the store of the hierarchy that contains a URL, and the path in it."""
+    """Return the store of the hierarchy that a URL leads into, and the path in that store."""
     scheme, _, rest = url.partition("://")
     place, *names = rest.strip("/").split("/")
     for i, name in enumerate(names, 1):
@@ -147,7 +147,7 @@ def open_array(location: str, mode: opening.Mode = "r", **options: Any) -> Array
 
 
 def _not_found(location: str, store: Store, path: str) -> NodeNotFoundError:
-    """Return an error that says what is at a location without a node, and what to do about it."""
+    """Return the error for a location without a node. It says what is there instead, and what to do about it."""
 
     def has(name: str) -> bool:
         return store.size(key_prefix(path) + name) is not None

@@ -7,7 +7,7 @@ from typing import Any
 from zarrlite.errors import MetadataError
 
 CORE = "Zarr v3 core specification"
-# suffixes of the names of documents in other formats -> the specification of the format
+# suffixes of document names in another format -> the specification of that format
 _OTHER_FORMATS = {
     (".zarray", ".zgroup", ".zattrs", ".zmetadata"): "Zarr v2 specification",
     (".array.json", ".group.json"): "Zarr v3 core specification, draft of 2022",

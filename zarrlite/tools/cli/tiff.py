@@ -67,7 +67,7 @@ def _is_file(location: str, folder: Store) -> bool:
 
 
 def _split(location: str) -> tuple[Store, str]:
-    """Return the store of the directory of a file, and the name of the file."""
+    """Return the store of the directory that contains a file, and the name of the file."""
     directory, name = os.path.split(location)
     return open_location(directory or "."), name
 

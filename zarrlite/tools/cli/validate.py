@@ -143,7 +143,7 @@ def _find_documents(store: Store, path: str) -> Iterator[tuple[str, bytes | Meta
     A document of another format that cannot be converted to Zarr v3 is replaced by its error.
     """
     look = functools.partial(_look, store)
-    levels = [iter([look(path)])]  # for each directory on the current path, its remaining directories
+    levels = [iter([look(path)])]  # for each level of the current path, the directories still to be visited
     while levels:
         found = next(levels[-1], None)
         if found is None:
@@ -171,7 +171,7 @@ def _look(store: Store, path: str) -> tuple[str, bytes | MetadataError | None, l
     try:
         has_nodes = load_json(data).get("node_type") != "array"  # everything below an array belongs to its chunks
     except MetadataError:
-        has_nodes = False  # the keys below may be the chunks of an array
+        has_nodes = False  # the node may be an array, and the keys below it may be chunks
     return path, bytes(data), below if has_nodes else []
 
 

@@ -58,7 +58,7 @@ class Case:
 
     @property
     def section(self) -> str:
-        """The folder of the corpus: core, optional or proposals."""
+        """The top-level folder that the case is in: core, optional or proposals."""
         return self.id.split("/", 1)[0]
 
     @cached_property

@@ -94,7 +94,7 @@ def _is_ignorable(value: Any) -> bool:
 
 
 def _walk(point: str, value: Any) -> Iterator[Extension]:
-    """Yield the required extensions in a member, which contains either a list (codecs, storage transformers) or one."""
+    """Yield the required extensions in a member: a list of them (codecs, storage transformers), or a single one."""
     if point in IGNORABLE_POINTS and isinstance(value, list):
         for item in value:
             if not _is_ignorable(item):
@@ -125,7 +125,7 @@ def _extensions_in(point: str, value: Any) -> Iterator[Extension]:
 
 
 def _translate_old_form(point: str, value: dict[str, Any]) -> Any:
-    """Return the current form of an object that has an older form. Returns any other object unchanged."""
+    """Convert an object written in an older form to the current form. Returns any other object unchanged."""
     for cls in _REGISTRIES[point].classes():
         try:
             current = cls.from_legacy_json(value)

@@ -4,11 +4,11 @@ Rules
 - `pass`: the answer is right.
 - `wrong-data`: the elements, the stored bytes or the document in the answer are wrong.
 - `accepted-invalid`: the request must be refused, but the answer contains data; `refused-valid` is the opposite.
-- `ignored-extension`: the document requires an extension that the implementation does not claim, and was not refused.
-- `unsupported`: such a document was refused, or the harness cannot carry out this kind of request. This applies even if
-  the case expects a refusal for another reason: an implementation that refuses every document with the codec `pad`, for
-  example, has not shown that it detects any other fault. If no implementation supports the extension and the case
-  expects a refusal, the result is `pass`.
+- `ignored-extension`: the implementation accepted a document that requires an extension that it does not claim.
+- `unsupported`: the implementation refused a document that requires such an extension, or the harness cannot carry out
+  this kind of request. A refusal is `unsupported` even if the case expects one for another reason: an implementation
+  that refuses every document with the codec `pad`, for example, has not shown that it detects any other fault. If no
+  implementation supports the extension and the case expects a refusal, the result is `pass`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _compare_open(step: Step, answer: Json) -> Verdict:
 
 
 def _canonical(document: Json) -> Json:
-    """Return a document in canonical spelling, without members that have their default value."""
+    """Return a document in canonical form, without members that have their default value."""
     canonical: Json = parse_node(json.dumps(document).encode()).to_json()
     if set(canonical.get("dimension_names") or [None]) == {None}:
         canonical.pop("dimension_names", None)
@@ -237,7 +237,7 @@ def _compare_stored(expected: Json, actual: Json) -> Verdict:
 
 
 def _chunks_in_shard(shard: bytes, entries: int) -> dict[str, bytes] | None:
-    """Return the chunks of a shard by number. The index must be at the end, uncompressed and without a checksum.
+    """Return the chunks in a shard, keyed by number. The index must be at the end, uncompressed and without a checksum.
 
     Returns None if the bytes are not a valid shard.
     """

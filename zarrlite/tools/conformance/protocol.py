@@ -33,7 +33,7 @@ def start_message() -> Json:
 
 
 def run_message(number: int, case: str, step: Step) -> Json:
-    """Return the message for one request. The answer must have the same `id`, which is `number`."""
+    """Return the message for one request. Its `id` is `number`, and the answer must have the same `id`."""
     return {"type": "run", "id": number, "case": case, "op": step.op, **step.request}
 
 

@@ -59,7 +59,7 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class Implementation:
-    """One implementation and all its results, by the id of the case."""
+    """One implementation, and its results by case id."""
 
     name: str
     version: str
@@ -68,7 +68,7 @@ class Implementation:
     seconds: float = 0.0
 
     def count(self, ids: Sequence[str] | None = None) -> Counter[str]:
-        """Count the cases with each result, among all cases or among those with these ids."""
+        """Return how many cases have each result. If `ids` is given, only these cases are counted."""
         chosen = self.results if ids is None else ids
         return Counter(self.results[case_id].result for case_id in chosen if case_id in self.results)
 
@@ -168,7 +168,7 @@ class Row:
 
 
 def matrix(run: Run, corpus: Corpus) -> list[Row]:
-    """Return a row for each feature with cases that were run, sorted by section and feature."""
+    """Return a row for each feature with at least one case in the run, sorted by section and feature."""
     ran = {case_id for implementation in run.implementations for case_id in implementation.results}
     ids: dict[tuple[str, str], list[str]] = {}
     for case in corpus.cases:

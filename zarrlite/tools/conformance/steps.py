@@ -51,7 +51,7 @@ def steps_of(case: Json) -> list[Step]:
 
 
 def encode(value: bytes) -> str:
-    """Return bytes as base64, which is how requests contain them."""
+    """Return bytes in base64, the form in which requests contain them."""
     return base64.b64encode(value).decode("ascii")
 
 
@@ -163,7 +163,7 @@ def _array_document(shape: list[int], chunk_shape: list[int], **members: Any) ->
 
 
 def _expand_name(extension: Any) -> Any:
-    """Expand a short-hand name, which only keeps the fixture file short; other cases test short-hand names."""
+    """Expand a short-hand name, used here only to keep the fixture file short; other cases test short-hand names."""
     return {"name": extension} if isinstance(extension, str) else extension
 
 

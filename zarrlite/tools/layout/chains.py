@@ -27,7 +27,7 @@ from zarrlite.tools.layout.extent import Extent
 from zarrlite.tools.layout.tree import Fault, Range, guarded
 
 Leaf = Callable[[Pipeline, Extent, int], Iterator[Range]]
-MAX_COMPARED = 4096  # bytes; of a longer field, only the start is read, to see whether it is zeros
+MAX_COMPARED = 4096  # bytes; only this much of a longer field is read, to check whether it starts with zeros
 
 
 def chunk(pipeline: Pipeline, extent: Extent, at: int) -> Iterator[Range]:

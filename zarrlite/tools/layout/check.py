@@ -62,7 +62,7 @@ REMEDIES: Final = {
     "document": "create the missing group: zarrlite.create_group(store, path=...)",
 }
 _FOREIGN: Final = {"attributes.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}  # documents of N5 and Zarr v2
-_OTHERS: Final = {  # suffixes of names -> files of other libraries
+_OTHERS: Final = {  # suffix of a key -> what another library stores under it
     ".partial": "a temporary file of zarr-python",
     ".__lock": "a lock file of tensorstore",
 }
@@ -72,7 +72,8 @@ _MARKS: Final = {  # keys that an interrupted operation leaves in an array -> ki
     REMOVAL: ("removal", _NOT_BEGUN),
 }
 
-Copies = list[tuple[str, set[str]]]  # path of a group with consolidated metadata, paths of the nodes in it
+# path of a group with consolidated metadata, paths of the nodes listed in that metadata
+Copies = list[tuple[str, set[str]]]
 
 
 class Problem(NamedTuple):
@@ -107,7 +108,7 @@ def check(
             warnings.simplefilter("ignore", MetadataWarning)
             node = opening.open(store, mode="r", path=path, strict=False, use_consolidated=False)
         if isinstance(node.store, ForeignStore):
-            checked, prefix = node.store, ""  # in another format, `store` has other keys than Zarr v3
+            checked, prefix = node.store, ""  # a Zarr v3 view; the keys in `store` itself are those of another format
     except ArgumentError:
         raise
     except NodeNotFoundError:
@@ -176,7 +177,7 @@ class _Check:
 
     def _walk(self, path: str) -> Iterator[_Step]:
         """Yield the steps for a node and everything below it."""
-        levels = [iter([self._look((path, []))])]  # for each group on the current path, its remaining members
+        levels = [iter([self._look((path, []))])]  # for each level of the current path, the nodes still to be visited
         while levels:
             node = next(levels[-1], None)
             if node is None:
@@ -364,6 +365,6 @@ def _own(document: Any) -> Any:
 
 
 def _guess(key: str, message: str) -> str:
-    """Return a message about an unknown object, with a guess if its key looks like a file of another library."""
+    """Return a message about an unknown object, with a guess if another library uses keys with this suffix."""
     likely = next((f"; it looks like {what}" for end, what in _OTHERS.items() if key.endswith(end)), "")
     return message + likely

@@ -18,7 +18,7 @@ BLOCK = 2**22  # bytes; the maximum size of a block in `Extent.blocks`
 
 
 class Extent:
-    """Consecutive bytes, divided into pieces: for each piece, a function that reads it, a start offset and a length."""
+    """Consecutive bytes in pieces, each of which is given as a function that reads it, a start offset and a length."""
 
     def __init__(self, pieces: Iterable[tuple[Read, int, int]]) -> None:
         self._pieces = [piece for piece in pieces if piece[2]]

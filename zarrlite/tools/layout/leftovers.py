@@ -27,7 +27,7 @@ class Leftover(NamedTuple):
     path: str
     size: int
     seconds: float  # since the last write
-    alive: bool  # whether a process with the id of its writer runs on this machine
+    alive: bool  # whether a process on this machine has the process id of the file's writer
     local: bool  # whether the writer is known to have run on this machine and in this container
 
     @property

@@ -115,7 +115,7 @@ class Stack:
             return Range(0, 0, "object", "unknown", fault=Fault.of(error))
 
     def journal(self, key: str) -> tuple[PartsStore, str] | None:
-        """Return the store and the chunk that a journal belongs to. Returns None if it is not the key of a journal."""
+        """Return the store and the chunk that a journal belongs to. Returns None if the key is not for a journal."""
         for store in self.stores:
             chunk = store.chunk_of_journal(key) if isinstance(store, PartsStore) else None
             if chunk is not None:

@@ -5,8 +5,8 @@ Rules
 - "leftovers" is safe: it removes temporary files of writers that no longer run. "journals", "resizes" and "removals"
   are also safe: they complete interrupted changes to chunks that are stored in parts, interrupted resizes, and
   interrupted removals of nodes.
-- "outside" and "consolidated" must be requested. A user who resizes the array may still want a chunk outside of its
-  grid. Consolidated metadata may be the only copy of documents that were lost.
+- "outside" and "consolidated" are done only on request. A user who resizes the array may still want a chunk outside of
+  its grid. Consolidated metadata may be the only copy of documents that were lost.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _remove_outside(store: Store, problem: Problem) -> bool:
 
 
 def _consolidate(store: Store, problem: Problem) -> bool:
-    """Consolidate a group, and then the consolidated groups above it, which drop their copies if a group changes."""
+    """Consolidate a group, then the consolidated groups above it, which drop their copies when a group changes."""
     names = problem.node.split("/") if problem.node else []
     parents = ["/".join(names[:i]) for i in range(len(names))]
     groups = [opening.open_group(store, mode="r+", path=path) for path in parents]

@@ -41,14 +41,14 @@ def shard(form: ShardFormat, extent: Extent, at: int, inner: Inner, owner: str, 
         return
     low, high = (form.index_size, size) if form.at_start else (0, size - form.index_size)
     start = 0 if form.at_start else high
-    parsed: list[ShardIndex] = []  # contains the index as soon as its innermost range has been computed
+    parsed: list[ShardIndex] = []  # receives the index when its entries are decoded
 
     def table(pipeline: Pipeline, body: Extent, position: int) -> Iterator[Range]:
         yield _table(form, pipeline, body, position, high, parsed, owner)
 
     ranges = tuple(chain(form.index_pipeline, extent.cut(start, start + form.index_size), at + start, table))
     for r in ranges:
-        list(r.views())  # if the index is compressed, computing this view parses its entries
+        list(r.views())  # if the index is compressed, its entries are decoded when this view is computed
     index = Range(
         at + start,
         at + start + form.index_size,
@@ -134,7 +134,7 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
     """Yield the chunks in order of offset, and the unused space between them."""
     cursor = index.lowest
     previous = Range(0, 0, "", "chunk")
-    unread = extent.size  # the number of bytes that may still be explained
+    unread = extent.size  # how many more bytes of chunks may be explained
     skipped = 0
     for number in _order(index):
         offset, length = index.table[number].tolist()
@@ -164,7 +164,7 @@ def _chunks(form: ShardFormat, index: ShardIndex, extent: Extent, at: int, inner
 
 
 def _coords(number: int, grid: Shape) -> Shape:
-    """Return the coordinates of a chunk by its position in the index."""
+    """Return the coordinates of a chunk, given its position in the index."""
     coords = []
     for n in reversed(grid):
         number, c = divmod(number, n)

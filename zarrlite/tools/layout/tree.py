@@ -134,7 +134,7 @@ class Range:
 
 
 def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
-    """Yield the ranges. If computing them raises an error, yield a range that covers the rest and records the fault."""
+    """Yield the ranges. If computing one raises an error, yield a range that covers the rest and records the fault."""
     position = start
     try:
         for r in ranges:
@@ -145,7 +145,7 @@ def guarded(ranges: Iterable[Range], start: int, stop: int) -> Iterator[Range]:
 
 
 def _fold(ranges: Iterable[Range], most: int | None) -> Iterator[Range]:
-    """Yield the ranges. After the first `most`, only count chunks, parts, entries and gaps that have no faults."""
+    """Yield the first `most` ranges, and only count later chunks, parts, entries and gaps that have no faults."""
     shown = count = 0
     first = last = Range(0, 0, "", "more")
     for r in ranges:

@@ -62,7 +62,7 @@ def _lines(b: Box) -> list[list[Box]]:
 
 
 def _line_height(line: list[Box], several: bool) -> float:
-    """Return the height of a line of boxes and the space below it, which shows offsets if there are several lines."""
+    """Return the height of a line of boxes plus the space below it, which shows offsets if there are several lines."""
     height = max(measure(child)[1] for child in line) + _MARGIN
     return height + (_TICK_HEIGHT if several and any(map(_has_tick, line)) else 0)
 
@@ -129,7 +129,7 @@ def _tick_labels(ticks: list[tuple[float, int]], bottom: float) -> list[str]:
 
 
 def row(boxes: list[Box], heading: str = "", end: int | None = None) -> Picture:
-    """Draw a row of boxes, with a heading above it and the offsets of boxes that have a `tick` below it."""
+    """Draw a row of boxes: above it a heading, and below it the offset of every box that has a `tick`."""
     sizes = [measure(b) for b in boxes]
     height = max((h for _, h in sizes), default=0)
     top = 18.0 if heading else 0.0

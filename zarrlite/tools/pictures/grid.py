@@ -1,8 +1,8 @@
 """Pictures of the grid of chunks and shards.
 
 Rules
-- At most three dimensions, the last ones, are drawn as a line, a plane or a cuboid. The text below also describes the
-  others.
+- The last dimensions, at most three, are drawn as a line, a plane or a cuboid. The text below the picture describes the
+  other dimensions, too.
 - Along each dimension, chunks are drawn to scale. If a dimension has too many chunks, only the first and last ones are
   drawn, all of the same size and with a gap between them.
 - The parts of chunks beyond the end of the array are drawn with dashed lines. One stored object, the first chunk or
@@ -131,7 +131,7 @@ def grid_picture(metadata: ArrayMetadata, chunks: Shape, shards: Shape | None, s
 
 def _axis(metadata: ArrayMetadata, dim: int, name: str, chunks: Shape, shards: Shape | None) -> Axis:
     """Describe a dimension of an array. Its size in pixels is 0 until the caller sets it."""
-    grid = metadata.folded().chunk_grid  # the grid of shards, even if a storage transformer creates the shards
+    grid = metadata.folded().chunk_grid  # the grid of shards, including shards that a storage transformer creates
 
     def bounds(i: int) -> tuple[int, int]:
         coords = tuple(i if d == dim else 0 for d in range(len(metadata.shape)))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from zarrlite.nodes.group import Group
 
 _MAX_MEMBERS = 40  # members of a group that are drawn; the others are only counted
-_MAX_CHARACTERS = 4000  # characters of the attributes that are shown
+_MAX_CHARACTERS = 4000  # maximum number of characters shown of a node's attributes
 _CARD_SIDE = 130.0  # pixels; the longest side of a grid in a notebook
 _CELL = "padding:1px 12px 1px 0;line-height:1.3;text-align:left;vertical-align:top;border:none;background:none"
 

@@ -4,7 +4,7 @@ Rules
 - Text from documents and keys becomes markup only here, where it is escaped.
 - Boxes are light and their text is dark. Text outside of boxes has the colour of the surrounding text, or a grey that
   is legible on light and on dark backgrounds.
-- No style sheets and no ids: a page may contain many pictures.
+- Pictures have no style sheets and no ids, because a page may contain many pictures.
 """
 
 from __future__ import annotations

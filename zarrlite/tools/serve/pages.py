@@ -1,8 +1,8 @@
 """The pages of the server: what a node is, what is in it, and how to read it from other programs.
 
 Rules
-- Every text that comes from a store or a request is escaped, and every link is percent-encoded and relative, so that
-  the pages work below any prefix.
+- All text that comes from a store or a request is escaped. All links are percent-encoded, and relative so that the
+  pages work below any prefix.
 - Pages of nodes are bounded in size and say what they leave out; listings for programs are complete.
 - A page works without its script, which only adds sliders, the range of values, and buttons that copy code.
 """
@@ -169,7 +169,7 @@ def _names(array: Array) -> list[str]:
 
 
 def _controls(array: Array, view: View) -> str:
-    """Return the form fields that choose the dimensions that are shown, and the position in the other dimensions."""
+    """Return the form fields for choosing the dimensions to show, and the position in each of the other dimensions."""
     names = _names(array)
     fields: list[str] = []
     if array.ndim > 2:
@@ -221,7 +221,7 @@ def _moves(array: Array, view: View) -> str:
 
 
 def _scaled(window: tuple[int, int], length: int, up: int, down: int) -> tuple[int, int]:
-    """Return a window with the same centre, `up / down` times as long, moved or cut to be within the dimension."""
+    """Return a window with the same centre, `up / down` times as long, moved or shortened to fit into the dimension."""
     start, stop = window
     size = min(length, max(2, (stop - start) * up // down))
     first = min(max(0, (start + stop - size) // 2), length - size)
@@ -257,7 +257,7 @@ def _is_plain(node: Array | Group) -> bool:
 
 
 def examples(node: Array | Group, url: str) -> dict[str, str]:
-    """Return examples of code that opens a node, by the name of the program or library."""
+    """Return examples of code that opens a node, keyed by the name of the program or library."""
     is_array = isinstance(node, Array)
     text = json.dumps(url)
     kind = "array" if is_array else "group"

@@ -2,7 +2,7 @@
 
 Rules
 - At most `MAX_PIXELS` rows and columns are shown; of a larger slice, only every n-th element is read. If the chunks of
-  a slice would take too long to read, only its first chunks are shown.
+  a slice have more than `MAX_READ` bytes in total, only its first chunks are shown.
 - The smallest value is black and the largest is white; missing values (NaN, NaT, infinities) are transparent.
 """
 

@@ -78,7 +78,7 @@ def application(node: Array | Group, *, plain: bool = False) -> Application:
 
 
 def _origin(scheme: str, host: str) -> str:
-    """Return the URL of the host in a client's Host header, or of localhost if the header is malformed."""
+    """Return the URL of the host that a client's Host header names, or of localhost if the header is malformed."""
     return f"{scheme}://{host}" if _HOST.fullmatch(host) else f"{scheme}://localhost"
 
 
@@ -200,7 +200,7 @@ def run_waitress(node: Array | Group, host: str = "127.0.0.1", port: int = 0, *,
         from waitress.server import create_server  # type: ignore[import-untyped]
     except ImportError as error:
         raise DependencyError("this server needs waitress: pip install 'zarrlite[serve]'") from error
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # otherwise, it logs every delayed request
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # otherwise, waitress logs every delayed request
     app = application(node, plain=plain)
     options = {"threads": THREADS, "connection_limit": MAX_CONNECTIONS, "ident": "zarrlite"}
     return WaitressServer(create_server(app, host=host, port=port, **options))

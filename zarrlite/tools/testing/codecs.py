@@ -5,7 +5,7 @@
 
 Rules
 - A codec must be registered: it is found by the name in its JSON.
-- A partial read returns the same elements as decoding the whole chunk; every failure raises an error of zarrlite.
+- A partial read returns the same elements as decoding the whole chunk; every failure raises a `ZarrliteError`.
 - The test class of a lossy codec overrides `same`.
 - A method that may decline, such as `decode_into`, must return correct results whenever it does not decline.
 """
@@ -173,7 +173,8 @@ class BytesBytesLaws(CodecLaws):
             for limit in {0, len(value) // 2, max(0, len(value) - 1)}:
                 with contextlib.suppress(ZarrliteError):
                     decoded = self.codec.decode(encoded, limit)
-                    # a slice of the stored value may exceed the limit: it needs no memory, and decode_bytes refuses it
+                    # a codec may return a slice of the stored value that exceeds the limit: a slice needs no memory,
+                    # and decode_bytes refuses it
                     assert len(decoded) <= max(limit, len(encoded)), f"{len(decoded)} bytes, not {limit}"
 
     def test_damage_raises_only_errors_of_zarrlite(self) -> None:

@@ -66,7 +66,7 @@ class StorageTransformerLaws:
         return {key: self.values[i % len(self.values)] for i, key in enumerate(self.keys()[:-1])}
 
     def filled(self) -> tuple[Store, Store, dict[str, bytes]]:
-        """Return a transformed store that holds the values of `model`, the store below it, and these values."""
+        """Return a transformed store filled with the values of `model`, the store below it, and these values."""
         below = self.make_store()
         store = self.wrap(below)
         store.set_many(self.model().items())

@@ -17,7 +17,7 @@ from zarrlite.nodes.array import Array
 
 Shape = tuple[int, ...]
 BLOCK_BYTES = 2**26  # bytes; maximum size of a block, unless a single chunk is larger
-_MAX_BLOCKS = 2**20  # maximum number of blocks that a chunk overlaps; with more, it would be far larger than memory
+_MAX_BLOCKS = 2**20  # maximum number of blocks that a chunk may overlap; beyond that, it is far larger than memory
 
 
 def block_shape(shape: Shape, itemsize: int, chunks: Shape, source_chunks: Shape | None = None) -> Shape:
@@ -44,7 +44,7 @@ def block_shape(shape: Shape, itemsize: int, chunks: Shape, source_chunks: Shape
 
 
 def stored_blocks(block: Shape, *arrays: Array) -> list[tuple[slice, ...]]:
-    """Return the blocks in which any of several arrays of the same shape has a stored chunk, in row-major order."""
+    """Return the blocks that overlap a stored chunk of any array, in row-major order. The arrays have equal shapes."""
     indices: set[Shape] = set()
     shape = arrays[0].shape
     for chunks in (array._chunks for array in arrays):

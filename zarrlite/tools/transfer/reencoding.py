@@ -231,7 +231,7 @@ def _lengths(name: str, lengths: Any, ndim: int) -> Shape:
 
 
 def _complete_codecs(source: Array, codecs: Sequence[Any]) -> list[Any]:
-    """Insert the default codec of the data type if no array -> bytes codec, or only `bytes`, is given."""
+    """Insert the data type's default array -> bytes codec, unless `codecs` contains one other than `bytes`."""
     if isinstance(codecs, (str, dict)):
         raise ArgumentError(f"codecs must be a list of codecs, not {codecs!r}")
     chain = [registry.codecs.coerce(codec) for codec in codecs if codec != "bytes"]

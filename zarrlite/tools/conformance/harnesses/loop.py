@@ -71,13 +71,13 @@ def without_plugins_of(package: str) -> Iterator[None]:
 
 
 def values(message: Json) -> dict[str, bytes]:
-    """Return all values of the store that a message contains."""
+    """Return the stored values that a message contains, by key."""
     return {key: base64.b64decode(value) for key, value in message["store"].items()}
 
 
 @contextmanager
 def in_folder(message: Json) -> Iterator[tuple[str, Callable[[], dict[str, bytes]]]]:
-    """Write the values of a message into a temporary folder; yield it, and a function that returns all values in it."""
+    """Write the values in a message to a temporary folder. Yield it, and a function that reads all values back."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for key, value in values(message).items():
@@ -97,7 +97,7 @@ def stored(values: dict[str, bytes]) -> Json:
 
 
 def index(message: Json) -> tuple[slice, ...]:
-    """Return the selection of a message as slices."""
+    """Return the selection in a message as slices."""
     return tuple(slice(*bounds) for bounds in message["selection"])
 
 

@@ -14,7 +14,7 @@ from loop import CORE_TYPES, Json, Unsupported, elements, index, serve, stored, 
 
 
 def kvstore(message: Json) -> tuple[Any, Any]:
-    """Return a store with the values of a message, and its context."""
+    """Return a new store that holds the values in a message, and the store's context."""
     context = ts.Context()
     store = ts.KvStore.open({"driver": "memory"}, context=context).result()
     for key, value in values(message).items():
@@ -23,7 +23,7 @@ def kvstore(message: Json) -> tuple[Any, Any]:
 
 
 def array(message: Json) -> tuple[Any, Any]:
-    """Return the store and the array of a message."""
+    """Return a new store that holds the values in a message, and the array at the message's path."""
     store, context = kvstore(message)
     path = f"{message['path']}/" if message["path"] else ""
     try:

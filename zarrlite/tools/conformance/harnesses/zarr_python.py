@@ -26,7 +26,7 @@ def in_memory(message: Json) -> Iterator[Opened]:
 
 def answer_with(
     name: str, version: str, open_store: Callable[[Json], AbstractContextManager[Opened]], **options: Any
-) -> None:  # `open_store` opens the store of a message; `options` are passed to `serve`
+) -> None:  # `open_store` creates a store with the values in a message; `options` are passed to `serve`
     def open_node(message: Json) -> Json:
         with open_store(message) as (store, _):
             node = zarr.open(store, mode="r", path=message["path"], zarr_format=3)

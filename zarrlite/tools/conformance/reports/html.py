@@ -1,7 +1,7 @@
 """A self-contained HTML page: the matrix of results, in which a click on a cell shows its cases.
 
 Rules
-- The page loads nothing. The matrix is static HTML; the cases, shown on a click, are in the page as compressed JSON.
+- The page loads nothing. The matrix is static HTML; the cases, which a click shows, are embedded as compressed JSON.
 - Text from cases and answers never becomes markup: it is escaped here, and set as textContent in page.js.
 """
 
