@@ -38,7 +38,7 @@ PROPOSED = {
 NOTES = {
     "chunk_key_encoding": "`default` and `v2` accept `/` or `.` as the separator.",
     "storage_transformer": "They can be stacked in any order.",
-    "codec": "Shards can be nested, with their index at the start or the end, and may have any codecs around them.",
+    "codec": "Shards can be nested, have their index at the start or the end, and be combined with all other codecs.",
     "data_type": """\
 zarr-python 3.1 reads only the older form of `struct`; pass `{"name": "structured", ...}` as JSON if it must read your
 data. Types that ml_dtypes adds to numpy need the extra `ml`. `complex_float4_*`, `complex_float6_*` and

@@ -136,6 +136,6 @@ def test_a_chunk_that_exceeds_the_decompression_limit_is_not_written() -> None:
     with pytest.raises(ArgumentError) as caught:
         bound.encode(np.array([1, 2], "u1"))
     assert str(caught.value) == (
-        "this chunk compresses beyond the decompression limit (3 to 7 bytes) and could not be read back; "
-        "use smaller chunks"
+        "this chunk compresses too well (3 to 7 bytes): the limit on decompression would prevent it from being read "
+        "back; use smaller chunks"
     )

@@ -35,7 +35,7 @@ class Point(NamedTuple):
 
     when: str
     call: int  # counted from 0
-    backwards: bool  # whether directories are listed in reverse order of their names
+    backwards: bool  # whether the entries of directories are listed in reverse alphabetical order
 
     def __str__(self) -> str:
         return f"{self.when}:{self.call}:{'backwards' if self.backwards else 'forwards'}"

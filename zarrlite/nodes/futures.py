@@ -10,11 +10,13 @@ Rules
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zarrlite import threads
 from zarrlite.stores.base import Store, place_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class AsyncAccess(ABC):

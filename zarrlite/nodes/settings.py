@@ -7,7 +7,6 @@ Rules
 
 from __future__ import annotations
 
-import pprint
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TextIO, overload
@@ -164,6 +163,8 @@ class Configuration:
          'default_zarr_format': 3,
          'threading.max_workers': None}
         """
+        import pprint  # imported here: keeps `import zarrlite` light
+
         pprint.pprint(self._values, stream=stream, width=width)
 
     def _update(self, new: Mapping[str, Any]) -> None:

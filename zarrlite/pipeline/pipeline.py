@@ -451,13 +451,13 @@ class Pipeline:
         for size, limit in unbounded:
             if size > limit.of(stored):
                 raise ArgumentError(
-                    f"this chunk compresses beyond the decompression limit ({size} to {stored} bytes) and could not be "
-                    "read back; use smaller chunks"
+                    f"this chunk compresses too well ({size} to {stored} bytes): the limit on decompression would"
+                    " prevent it from being read back; use smaller chunks"
                 )
         return value
 
     def _replaced(self, old: Buffer | None) -> list[Buffer | None]:
-        """Return the old value as encoded by each bytes -> bytes codec. Contains None where it is not needed."""
+        """Return the old value as encoded by each bytes -> bytes codec. Those that are not needed are None."""
         found: list[Buffer | None] = [None] * len(self.compressors)
         keeping = [i for i, (codec, _) in enumerate(self.compressors) if _keeps_old(codec)]
         if old is not None and keeping:

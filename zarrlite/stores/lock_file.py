@@ -34,7 +34,7 @@ class LockFile:
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
         if len(os.fsencode(name)) > _MAX_NAME:
-            import hashlib  # imported late: slow to load, and most names are short
+            import hashlib  # imported here because it is slow to load, and names this long are rare
 
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.path = os.path.join(directory, LOCK + name)

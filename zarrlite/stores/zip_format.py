@@ -6,8 +6,8 @@ Rules
 - A file is refused if readers could disagree about its contents: if it has two end records, two entries with the same
   name, entries that overlap, or names that are not keys, or if its size contradicts the end records (for example,
   because there are bytes before the first entry).
-- Sizes are checked before anything is allocated: stored sizes against the size of the file, and the sizes of deflated
-  values against their stored sizes.
+- Sizes are checked before anything is allocated: compressed sizes against the size of the file, and uncompressed sizes
+  against what so many compressed bytes can expand to.
 - Nothing here does I/O: functions receive bytes, or a source that provides byte ranges.
 """
 

@@ -259,7 +259,7 @@ class Stack:
                 index = None if stored is None else form.parse_index(bytes(stored), source.known_size())
             entry = None if index is None else index.entry(number)
         except DataError:
-            return below  # the explanation of these objects reports the fault
+            return below  # `explain` reports this fault where it describes these objects
         return [] if entry is None else _cut(below, entry[0], entry[0] + entry[1])
 
 

@@ -1,8 +1,8 @@
 """Run the steps of a transfer, in this process or on the workers of a dask cluster.
 
 Rules
-- On a cluster, a step is a task. The pickled task contains the locations of the source and the target, but no open
-  files or connections. A store that a worker cannot reach is refused.
+- On a cluster, each step runs as one task. The pickled task contains the locations of the source and the target, but no
+  open files or connections. A store that a worker cannot reach is refused.
 - Steps complete in any order, but are reported in the order of the transfer, so that a journal only needs a count.
 - The number of tasks under way is bounded. After a failure or Ctrl-C, the transfer waits for the tasks under way, so
   that no worker writes to the target after the transfer has returned.
