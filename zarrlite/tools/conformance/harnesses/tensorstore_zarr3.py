@@ -1,7 +1,4 @@
-"""tensorstore's drivers with a store in memory.
-
-The drivers open a struct field by field, so `struct` is not claimed.
-"""
+"""tensorstore's drivers with a store in memory. They open a struct field by field, so `struct` is not claimed."""
 
 from __future__ import annotations
 
