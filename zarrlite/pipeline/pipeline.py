@@ -265,9 +265,12 @@ class Pipeline:
         """Read the ranges that the array -> bytes codec needs, from chunks that are framed but not compressed."""
         if not self.head and not self.tail:
             return self._read_filtered(handles, parts, limits)
-        name = next(codec.name for codec, _ in self.compressors)
-        framed = [Framed(handle, i, self.head, self.tail, name) for i, handle in enumerate(handles)]
+        framed = [self._framed(handle, i) for i, handle in enumerate(handles)]
         return unframed(self._read_filtered(framed, parts, limits))
+
+    def _framed(self, handle: Any, number: int) -> Framed:
+        """Return a handle of the serialized chunk, given that of the stored chunk."""
+        return Framed(handle, number, self.head, self.tail, self.compressors[0][0].name)
 
     def _read_filtered(self, handles: Sequence[Any], parts: Sequence[Part], limits: Limits) -> Reading[list[int]]:
         """Read parts of serialized chunks through the array -> array codecs."""
@@ -310,8 +313,10 @@ class Pipeline:
         layout = self.decoded_layout
         if not self.reads_parts and layout is not None and layout.is_number:
             return self._read_compressed_element(handle, coords)
-        if self.layout is None and self.reads_parts and not (self.filters or self.head or self.tail):
-            return self.serializer.element(handle, coords)
+        if self.layout is None and self.reads_parts and not self.filters:
+            if not self.head and not self.tail:
+                return self.serializer.element(handle, coords)
+            return unframed(self.serializer.element(self._framed(handle, 0), coords))
         return self._read_any_element(handle, coords)
 
     def _read_compressed_element(self, handle: Any, coords: tuple[int, ...]) -> Reading[Any]:
