@@ -78,7 +78,7 @@ def zstd_frames(*parts: bytes, **options: Any) -> bytes:
 
 @dataclass
 class Chain:
-    """The document of an array of one chunk, the elements of the array, and the stored value of the chunk."""
+    """The document of an array with a single chunk, the elements of the array, and the stored value of the chunk."""
 
     document: dict[str, Json]
     values: list[Any]

@@ -111,7 +111,7 @@ class ZDType:
             raise ArgumentError(f"{data!r} cannot be converted to {self.data_type.name}: {error}") from None
 
     def to_json_scalar(self, data: object, *, zarr_format: Literal[3] = 3) -> Json:
-        """Return a scalar as JSON, in the form of fill values in zarr.json."""
+        """Return a scalar as JSON, in the form that zarr.json uses for fill values."""
         return self.data_type.fill_value_json(self.cast_scalar(data))
 
     def from_json_scalar(self, data: Json, *, zarr_format: Literal[3] = 3) -> Any:

@@ -90,7 +90,7 @@ SHARD_DAMAGE = [
         "start",
         shard_index((63, 2), EMPTY, EMPTY, EMPTY) + b"ab",
         ShardError,
-        "index entry 0 starts at 63, within the index",
+        "the chunk of index entry 0 starts at 63, inside the index itself",
     ),
     (
         "end",

@@ -192,7 +192,7 @@ TYPES = {
         ("zarr",),
         (LITTLE, codec("bytes")),
     ),
-    # values that lose no bits in the packbits codecs below that store only some of the bits
+    # values that survive the packbits codecs below, some of which keep only part of the bits
     "nibbles": Type("uint16", np.arange(0, 32, 2, "u2"), [(0, 0), (6, 6)], (), ()),
 }  # fmt: skip
 

@@ -91,7 +91,7 @@ CASES: dict[str, tuple[list[Any], str, tuple[str, ...]]] = {
         ("zarr",),
     ),
     "filter-in-shard": ([sharding(numcodecs("delta", dtype="<i4"), LITTLE)], "int32", ("zarr",)),
-    # only astype, because zarr-python flattens the elements for other filters, so that shards cannot follow them
+    # only astype: zarr-python flattens the elements for other filters, so `sharding_indexed` cannot come after these
     "filter-around-shard": (
         [numcodecs("astype", encode_dtype="<f8", decode_dtype="<f4"), sharding(LITTLE)],
         "float32",

@@ -3,9 +3,9 @@
 Rules
 - A trial changes one object of an array, reads the array in four ways and runs fsck. An error must be one of the
   library's own. A read that succeeds must return the original values wherever checksums cover the whole chunk.
-- If reading fails, fsck reports a problem. If fsck reports a problem, reading the whole array fails or returns correct
-  values: readers use neither headers nor the index entries of chunks outside the array, so damage to these has no
-  effect. Reading only part of the array, however, may return wrong values if there is no checksum.
+- If reading fails, fsck reports a problem. If fsck reports a problem, reading the whole array never returns wrong
+  values. It may return the correct ones, because readers ignore headers and the index entries of chunks outside the
+  array. Reading only part of the array, however, may return wrong values if there is no checksum.
 - If all objects of a chunk are missing, the chunk reads as the fill value; if only some are missing, reading it fails.
 - Documents are damaged too: reading the array then returns other values or raises one of the library's own exceptions.
 """

@@ -148,7 +148,7 @@ def test_chunks_of_a_remote_filesystem_are_read_at_once(web: WebServer) -> None:
     barrier = threading.Barrier(8)
 
     class Waiting(dict[str, bytes]):
-        """Values of a server that answers requests for chunks only once eight of them are under way."""
+        """The values of a server that holds back each request for a chunk until eight such requests are pending."""
 
         def get(self, key: str, default: Any = None) -> Any:
             if "/" in key:

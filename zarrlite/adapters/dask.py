@@ -192,7 +192,7 @@ def _check_known(source: dask.array.Array) -> None:
 
 
 def _stored_lengths(array: Array) -> tuple[int | Shape, ...]:
-    """Return the length of the chunks or shards along each dimension, or a tuple of all lengths if they may differ."""
+    """Return, for each dimension, the length of the chunks or shards, or a tuple of all lengths if they may differ."""
     if array.metadata.chunk_grid.uniform:
         return array.shards or array.chunks
     return array.write_chunk_sizes

@@ -374,7 +374,7 @@ def _check_constants(document: dict[str, Json]) -> None:
 
 
 def non_finite(root: Json) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the member names that lead to each NaN or Infinity, and its text."""
+    """Yield the path (member names) of each NaN or Infinity, and its text."""
     stack: list[tuple[Json, tuple[str, ...]]] = [(root, ())]
     while stack:
         value, names = stack.pop()

@@ -299,7 +299,7 @@ def _point_axis(items: list[Any]) -> int:
 
 
 def points(index: Index, shape: Shape) -> Request:
-    """Return the request for `array.vindex[index]`: points, whose axes precede those of slices."""
+    """Return the request for `array.vindex[index]`. In the result, the axes of points precede those of slices."""
     items = _expand(_no_newaxis(index), len(shape))
     if all(isinstance(item, slice) or item is Ellipsis for item in items):
         raise SelectionError("vindex needs at least one index array; use array[...] for slices alone")

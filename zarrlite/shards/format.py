@@ -107,7 +107,7 @@ class ShardIndex:
         if offset == ABSENT or length == ABSENT:
             raise ShardError(f"index entry {number} is half empty: offset {offset}, length {length}")
         if offset < self.lowest:
-            raise ShardError(f"index entry {number} starts at {offset}, within the index")
+            raise ShardError(f"the chunk of index entry {number} starts at {offset}, inside the index itself")
         if length > self.longest:
             raise ShardError(f"index entry {number} has {length} bytes, but a chunk has at most {self.longest}")
         if offset + length > self.end:

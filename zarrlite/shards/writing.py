@@ -268,7 +268,7 @@ def _in_place(index: ShardIndex, end: int, changes: Mapping[int, Buffer | None])
 def _shared(table: NDArray, numbers: Collection[int]) -> set[int]:
     """Return the chunks that share bytes with other index entries (the format allows this). May over-report."""
     starts = table[:, 0]  # absent chunks start after the end of all others, so that they overlap nothing
-    ends = starts + table[:, 1]  # overflows for absent chunks and for damaged ones, which are refused elsewhere
+    ends = starts + table[:, 1]  # overflows for absent chunks, and for damaged ones (refused elsewhere)
     if len(numbers) <= FEW:
         return {i for i in numbers if np.count_nonzero((starts < ends[i]) & (ends > starts[i])) > 1}
     order = np.argsort(starts, kind="stable")

@@ -287,7 +287,7 @@ def make_directories(directory: str, *, fsync: bool) -> str:
         missing.append(existing)
         existing = os.path.dirname(existing)
     for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # another writer has created it meanwhile
+        with contextlib.suppress(FileExistsError):  # another writer has created it in the meantime
             os.mkdir(path)
         if fsync:
             sync_directory(os.path.dirname(path))

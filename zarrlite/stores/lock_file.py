@@ -29,7 +29,7 @@ _MAX_NAME = 200  # bytes; a longer file name is replaced by its hash, so that th
 
 
 class LockFile:
-    """A lock of a path: a file next to it. It can be acquired and released once."""
+    """A lock on a path, implemented as a file next to it. It can be acquired and released once."""
 
     def __init__(self, path: str) -> None:
         directory, name = os.path.split(path)
@@ -56,7 +56,7 @@ class LockFile:
                 if self._try_acquire():
                     return existing
             except FileNotFoundError:
-                with contextlib.suppress(FileNotFoundError):  # other writers may remove the directory meanwhile
+                with contextlib.suppress(FileNotFoundError):  # other writers may remove the directory in the meantime
                     created = make_directories(os.path.dirname(self.path), fsync=fsync)
                     existing = min(existing, created, key=len)
         holder = _describe(_read(self.path))

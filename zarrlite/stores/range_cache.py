@@ -5,7 +5,7 @@ Rules
   of the previous one. A version consists of a tag and the size of the value.
 - A cache never holds more than `max_bytes`. The ranges that were used least recently are dropped first.
 - `generation(key)` changes whenever a key is dropped. A range is stored only if the generation is still the same as
-  before the range was read, so that a reader never stores a value that a writer has replaced meanwhile.
+  before the range was read, so that a reader never stores a value that a writer has replaced in the meantime.
 - In a directory, each range is a file that is renamed into place, and contains a checksum of the key, the file name and
   the data. An incomplete, damaged or moved file is therefore never served, but removed. Ranges are stored and dropped
   under the lock of the directory. The file `state` contains the total number of stored bytes, and a generation for each

@@ -26,7 +26,7 @@ class Extent:
 
     @classmethod
     def stored(cls, store: Store, key: str, size: int) -> Extent:
-        """Return the bytes of a value in a store as an extent."""
+        """Return an extent that covers the bytes of a stored value."""
         return cls([(lambda start, stop: store.get(key, ByteRange(start, stop)), 0, size)])
 
     @classmethod

@@ -100,7 +100,7 @@ def _remove_outside(store: Store, problem: Problem) -> bool:
     stack = Stack(array)
     coords = stack.coords(problem.chunk)
     if coords is None or all(c < n for c, n in zip(coords, stack.grid, strict=True)):
-        return False  # the array has been resized meanwhile
+        return False  # the array has been resized in the meantime
     stack.stores[0].erase(problem.chunk)
     return True
 

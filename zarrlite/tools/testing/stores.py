@@ -9,7 +9,7 @@
             return MyReader(...)  # holds these values; it may be read-only
 
 Rules
-- The laws of `ReadingLaws` apply to every store, those of `StoreLaws` to every store that can be written. The laws use
+- The laws of `ReadingLaws` apply to every store, those of `StoreLaws` to every writable store. The laws use
   only the public interface. The test class of a store that cannot be listed sets `can_list = False`.
 - The laws never use a key and the same text as a prefix ("a" and "a/b") at the same time, since stores need not support
   that.
@@ -328,7 +328,7 @@ class StoreLaws(ReadingLaws):
                 return new  # type: ignore[no-any-return]
 
             if store.limits.shared and new is None and previous is not None:
-                raises(StoreError, store.update, "a/b", change)  # another machine could have stored a value meanwhile
+                raises(StoreError, store.update, "a/b", change)  # another machine could have stored a value
                 store.erase("a/b")
             else:
                 store.update("a/b", change)
