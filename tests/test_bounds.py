@@ -1,6 +1,7 @@
 """Time and memory are proportional to the stored and requested data, whatever sizes documents and chunks claim.
 
-Tests of memory run code in a separate process, whose memory the operating system limits. Costs are counted, not timed.
+The memory tests run their code in a separate process whose memory is limited by the operating system. Costs are
+counted, not timed.
 """
 
 from __future__ import annotations

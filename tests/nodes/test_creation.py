@@ -639,7 +639,7 @@ ORDER = "the order is array -> array codecs, exactly one array -> bytes codec, b
             None,
         ),
         ({"missing_chunks": "zero"}, ArgumentError, "missing_chunks must be 'fill' or 'error', not 'zero'"),
-        ({"config": {"order": "K"}}, ArgumentError, "order must be 'C' or 'F', the memory order of results, not 'K'"),
+        ({"config": {"order": "K"}}, ArgumentError, "order, the memory order of results, must be 'C' or 'F', not 'K'"),
         (
             {"config": {"x": 1}},
             ArgumentError,

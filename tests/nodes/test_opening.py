@@ -643,11 +643,11 @@ def test_config_applies_to_arrays_of_existing_groups() -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"config": {"order": "K"}}, "order must be 'C' or 'F', the memory order of results, not 'K'"),
+        ({"config": {"order": "K"}}, "order, the memory order of results, must be 'C' or 'F', not 'K'"),
         ({"config": {"x": 1}}, "config must have only the members write_empty_chunks and order, not {'x': 1}"),
         ({"config": 5}, "config must be a mapping, not 5"),
         ({"config": {"write_empty_chunks": 1}}, "config['write_empty_chunks'] must be True or False, not 1"),
-        ({"order": "K"}, "order must be 'C' or 'F', the memory order of results, not 'K'"),
+        ({"order": "K"}, "order, the memory order of results, must be 'C' or 'F', not 'K'"),
     ],
 )
 def test_configuration_that_would_be_ignored_is_refused(

@@ -159,7 +159,7 @@ def check_runtime(order: str | None, storage_options: object = None) -> None:
     if storage_options is not None:
         raise ArgumentError("storage_options must be None: a group already has its store")
     if order not in (None, "C", "F"):
-        raise ArgumentError(f"order must be 'C' or 'F', the memory order of results, not {order!r}")
+        raise ArgumentError(f"order, the memory order of results, must be 'C' or 'F', not {order!r}")
 
 
 def override_options(
