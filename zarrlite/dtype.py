@@ -30,6 +30,7 @@ __all__ = [
     "Int64",
     "NullTerminatedBytes",
     "RawBytes",
+    "Struct",
     "Structured",
     "TimeDelta64",
     "UInt8",
@@ -272,6 +273,9 @@ class Structured(ZDType):
 
     def __init__(self, *, fields: tuple[tuple[str, ZDType], ...]) -> None:
         super().__init__(from_dtype([(name, field.to_native_dtype()) for name, field in fields]))
+
+
+Struct = Structured  # zarr-python 3.4 has a class for each of the two names
 
 
 _CLASSES: dict[str, type[ZDType]] = {

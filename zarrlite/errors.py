@@ -233,8 +233,10 @@ class SelectionError(ZarrliteError, IndexError):
 # Error names from zarr-python, for `except` clauses. Several of them denote the same class.
 BaseZarrError = ZarrliteError
 ArrayNotFoundError = GroupNotFoundError = NodeNotFoundError
+ChunkNotFoundError = MissingChunkError
+UnknownCodecError = PickleCodecDisabledError = UnknownExtensionError
 ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError
-MetadataValidationError = NodeTypeValidationError = MetadataError
+MetadataValidationError = NodeTypeValidationError = DataTypeValidationError = MetadataError
 ArrayIndexError = BoundsCheckError = NegativeStepError = VindexInvalidSelectionError = SelectionError
 ZarrUserWarning = MetadataWarning
 

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
@@ -92,8 +93,12 @@ class Server:
 
     def _filer(self, method: str, path: str, value: bytes | None = None) -> None:
         url = f"http://127.0.0.1:{self.ports['filer']}/buckets/{path}"
-        with urllib.request.urlopen(urllib.request.Request(url, value, method=method), timeout=_START):
-            pass
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, value, method=method), timeout=_START):
+                pass
+        except urllib.error.HTTPError as error:
+            error.close()  # the error is also the response
+            raise
 
     def __enter__(self) -> Self:
         try:
