@@ -350,3 +350,9 @@ except KeyboardInterrupt:
 threading.Event.wait = wait
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_submitting_to_running_threads_needs_no_lock_that_an_interrupt_could_leave_held() -> None:
+    pool: Any = threads._get_pool()
+    with pool._idle_semaphore._cond:  # the lock that the base class acquires in Python code
+        assert pool.submit(int).result(timeout=30) == 0

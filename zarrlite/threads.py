@@ -88,7 +88,14 @@ def _get_pool() -> ThreadPoolExecutor:
     if _pool is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        pool = ThreadPoolExecutor(workers(), thread_name_prefix="zarrlite")
+        class Pool(ThreadPoolExecutor):
+            def _adjust_thread_count(self) -> None:
+                # Once all threads run, there is nothing to adjust. The base class would acquire a semaphore, and an
+                # interrupt there could leave its lock held, so that no thread of the pool could continue.
+                if len(self._threads) < self._max_workers:
+                    super()._adjust_thread_count()
+
+        pool = Pool(workers(), thread_name_prefix="zarrlite")
         gate, started = allocate_lock(), allocate_lock()
         started.acquire()
         start_new_thread(_start_threads, (pool, gate, started))
