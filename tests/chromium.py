@@ -32,6 +32,10 @@ def find() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+class NavigationError(Exception):
+    """The page was left while an expression was evaluated in it."""
+
+
 class Page:
     """One tab, with the exceptions that its scripts raised and the URLs that it requested."""
 
@@ -58,6 +62,8 @@ class Page:
             if answer.get("method") == "Network.requestWillBeSent":
                 self.requests.append(answer["params"]["request"]["url"])
             if answer.get("id") == self._number:
+                if "navigated" in answer.get("error", {}).get("message", ""):
+                    raise NavigationError
                 assert "error" not in answer, answer
                 return answer["result"]
 
@@ -78,7 +84,10 @@ class Page:
         self.wait("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        try:
+            result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        except NavigationError:
+            return self.evaluate(expression)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 

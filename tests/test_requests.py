@@ -14,6 +14,7 @@ import zarrlite
 from zarrlite import Array, ByteRange, MemoryStore
 from zarrlite.buffers.ranges import ALL
 from zarrlite.codecs import Bytes, Crc32c, Pad, ShardingIndexed, Zstd
+from zarrlite.libraries import zstd
 from zarrlite.storage_transformers import ConcatParts, Part, Sharding
 from zarrlite.stores.base import InPlace, overwrite
 
@@ -172,5 +173,6 @@ def test_a_chunk_among_many_takes_few_calls(tmp_path: Path, codecs: Any, read: i
     calls = count_calls(lambda: second.__setitem__(..., data))[0] / MANY, count_calls(lambda: second[...])[0] / MANY
     print(f"{calls[0]:.0f} calls to write a chunk, {calls[1]:.0f} to read it")
     assert (second[...] == data).all()
-    assert calls[0] < write
+    # libraries other than zstandard compress each inner chunk with a call of its own
+    assert calls[0] < write + (zstd.library != "zstandard")
     assert calls[1] < read

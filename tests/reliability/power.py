@@ -19,6 +19,7 @@ import itertools
 import os
 import pickle
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -99,6 +100,7 @@ class Recorder:
     def __init__(self, root: str) -> None:
         self.calls: list[Call] = []
         self.disk = Disk()
+        self._lock = threading.Lock()
         self._count = ROOT
         self._numbers = {os.stat(root).st_ino: ROOT}  # inode numbers are reused, so each new file gets a new number
         self._read(root, ROOT)
@@ -127,6 +129,10 @@ class Recorder:
         return self._number(directory), name
 
     def __call__(self, call: shim.Call) -> Any:
+        with self._lock:  # another thread must not use a new file or directory before it has a number
+            return self._record(call)
+
+    def _record(self, call: shim.Call) -> Any:
         offset = os.lseek(call.args[0], 0, os.SEEK_CUR) if call.name in ("write", "writev") else 0
         if call.name in ("replace", "rename"):
             number, name = self._split(call.args[1])
