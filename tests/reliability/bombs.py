@@ -541,7 +541,8 @@ def _measure(action: Callable[[], object], most_work: int | None) -> tuple[str, 
 
     def count(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal work
-        frame.f_trace_opcodes = True  # Python 3.14 sends no opcode events unless `f_trace_lines` is left True
+        frame.f_trace = count  # Python 3.14 does not enable opcode events for a frame without a trace function
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
             work += 1
             if work > (most_work or 0):

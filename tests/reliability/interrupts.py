@@ -69,7 +69,8 @@ class Tracer:
         if event == "call":
             if frame.f_code.co_filename in _UNSEEN:
                 return None
-            frame.f_trace_opcodes = True  # Python 3.14 sends no opcode events unless `f_trace_lines` is left True
+            frame.f_trace = self  # Python 3.14 does not enable opcode events for a frame without a trace function
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
         elif event == "opcode" and frame.f_lasti in _looks(frame.f_code):
             if self._send_at is None:
                 self.places.append((frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti))

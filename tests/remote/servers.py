@@ -103,6 +103,7 @@ def status_of(url: str, method: str = "GET", headers: dict[str, str] | None = No
         with opener.open(urllib.request.Request(url, method=method, headers=headers or {}), timeout=5) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
+        error.close()  # the error is also the response
         return error.code
     except OSError:
         return 0
